@@ -9,11 +9,7 @@ from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.bounds import CostPrediction, cost_lower_bound, predict_cost
-from mfhpo.identification.elimination import (
-    IISE,
-    MaximumFidelityExploit,
-    SuccessiveElimination,
-)
+from mfhpo.identification.elimination import IISE
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
@@ -60,7 +56,6 @@ __all__ = [
     "MFElimination",
     "MFGrad",
     "MFTopTwo",
-    "MaximumFidelityExploit",
     "MixtureRadius",
     "NoNoiseWarning",
     "Noise",
@@ -75,7 +70,6 @@ __all__ = [
     "Recommendation",
     "StudentMixtureRadius",
     "SubGaussian",
-    "SuccessiveElimination",
     "ZoomingRCUCB",
     "__version__",
     "cost_lower_bound",

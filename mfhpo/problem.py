@@ -156,8 +156,8 @@ class Recommendation:
     """The answer of a policy, at any time.
 
     That of a choice of time limits is never certified. Its `mean` is the gain of arm and limit, and
-    its `interval` is valid for all such pairs together, once all pulls that were begun have been
-    told; it is approximate where something is `estimated`.
+    its `interval` is valid for all such pairs together, approximately where something is
+    `estimated`.
 
     Parameters
     ----------
@@ -185,8 +185,7 @@ class Recommendation:
     survivors
         Arms still in the race.
     compared
-        Number of different arms that the claim is about: all but those that failed or repeat
-        another one.
+        Number of arms that the claim is about: all but those that failed or repeat another one.
     assumptions, conditions
         What the certificate rests on, in words, and what must be true for it, as clauses: "wrong
         with probability at most delta if ...".
@@ -201,8 +200,7 @@ class Recommendation:
     notices
         What was observed that speaks against the conditions, in words.
     is_exact
-        Whether all arms were evaluated on all of a finite set of replicates, so that nothing about
-        it is uncertain under the conditions.
+        Whether all arms were evaluated on all of a finite set of replicates: nothing is uncertain.
     limit
         The recommended limit in seconds, None before any limit is known.
     survival

@@ -11,20 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from mfhpo._validation import check_instance, check_limit, check_nonnegative, check_positive
+from mfhpo._validation import check_instance, check_nonnegative, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, declared_sigmas
+from mfhpo.knowledge.confidence import MixtureRadius, Radius
+from mfhpo.knowledge.noise import Bounded, declared_sigmas
 from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.evidence import surest_arm, surest_at_target
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
-
-
-def noise_scale(known: Known, fidelity: int) -> float:
-    """Return the noise's scale at a fidelity: declared, or as the values spread."""
-    noise = known.evidence.noise
-    return noise.scale(fidelity) if noise.sigmas is None else noise.sigmas[fidelity]
 
 
 def needs_pilot(problem: Problem) -> bool:
@@ -33,13 +27,9 @@ def needs_pilot(problem: Problem) -> bool:
 
 
 def radii(problem: Problem) -> list[Radius] | None:
-    """Return radii that hold whatever chooses the pulls, shape (M,); None for estimated noise."""
+    """Return radii that hold whatever chooses the pulls, shape (M,); None for unknown noise."""
     declared = declared_sigmas(problem.noise, problem.n_fidelities)
-    if declared is not None:
-        return [MixtureRadius(sigma) for sigma in declared]
-    if isinstance(problem.noise, EstimatedNoise):
-        return None
-    return [StudentMixtureRadius()] * problem.n_fidelities
+    return None if declared is None else [MixtureRadius(sigma) for sigma in declared]
 
 
 def words(known: Known, usual: Recommendation) -> Recommendation:
@@ -81,8 +71,7 @@ class UpperBounds:
 
     def widths(self, known: Known) -> FloatArray:
         """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
-        scales = [noise_scale(known, m) for m in range(known.problem.n_fidelities)]
-        return np.array(scales) * math.sqrt(2.0 * self._rho)
+        return np.asarray(known.evidence.noise_scales() * math.sqrt(2.0 * self._rho))
 
     def terms(self, known: Known, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
@@ -156,7 +145,7 @@ class MFUCB(Race):
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
-                "declare Bias.max(...), or use MFElimination, which needs no bounds."
+                "declare Bias.max(...), or use MFElimination (aim='reward per pull')."
             )
         super().__init__(
             problem,
@@ -179,7 +168,7 @@ _FIRST_TARGET_PULLS = 16
 class Phases:
     """The rule of `MFElimination`; `assumed` is the budget, also where there is none."""
 
-    def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:
+    def __init__(self, problem: Problem, epsilon: float | None) -> None:
         self.needs = Needs(
             "elimination for reward plays the arms that are left and certifies nothing; race for "
             "the best arm for a certificate",
@@ -192,9 +181,8 @@ class Phases:
             words=words,
         )
         self._epsilon = epsilon
-        self._budget = math.inf if budget is None else budget
         self._phase = 0
-        self.assumed = self._budget
+        self.assumed = math.inf
 
     def plan(self, known: Known) -> None:
         """Choose where arms are played (see `Rule.plan`)."""
@@ -203,7 +191,8 @@ class Phases:
         self._cost_played = float(known.costs[self.played])
         self._cost_compared = float(known.costs[target])
         first = _FIRST_TARGET_PULLS * known.problem.n_arms * self._cost_compared
-        self._assume(known, first if math.isinf(self.assumed) else self.assumed)
+        assumed = min(self.assumed, known.spending.budget)
+        self._assume(known, first if math.isinf(assumed) else assumed)
 
     def _assume(self, known: Known, budget: float) -> None:
         self.assumed = budget
@@ -213,7 +202,7 @@ class Phases:
         self._share = math.pow(share, 1.0 / 3.0)
 
     def _width(self, known: Known) -> float:
-        return 2.0 * noise_scale(known, known.problem.target)
+        return 2.0 * float(known.evidence.noise_scales()[known.problem.target])
 
     def _epsilon_of(self, known: Known) -> float:
         return self._width(known) * self._share if self._epsilon is None else self._epsilon
@@ -237,7 +226,7 @@ class Phases:
         """Go on to the next phases where this one is complete (see `Rule.verdict`)."""
         if fidelity is None:
             self._phase = 0
-        if math.isinf(self._budget) and known.spending.paid >= self.assumed:
+        if math.isinf(known.spending.budget) and known.spending.paid >= self.assumed:
             while known.spending.paid >= self.assumed:
                 self._assume(known, 2.0 * self.assumed)
             self._phase = 0
@@ -258,7 +247,7 @@ class Phases:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         arms, counts, target = known.arms, expected.counts, known.problem.target
-        left = self._budget - known.spending.paid
+        left = known.spending.budget - known.spending.paid
         if self.explores(known) and known.spending.of(target) <= left:
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
         return Pull(int(arms[counts[:, self.played].sum() % len(arms)]), self.played)
@@ -276,9 +265,8 @@ class MFElimination(Race):
     / (4^p lambda_M))`` values there, Lambda being the budget. It stays if its mean plus ``2^(1-p)
     W`` exceeds the largest mean, W being the width of the values. That goes on while ``p < log2(2 W
     / epsilon)`` and more than one arm is left. The remaining arms are then played in turn at the
-    first fidelity, or at the target if that was measured to cost no more.
-
-    Every play earns its arm's target mean, whatever it costs. Nothing is certified.
+    first fidelity, or at the target if that was measured to cost no more. Every play earns its
+    arm's target mean, whatever it costs. Nothing is certified.
 
     Parameters
     ----------
@@ -286,8 +274,7 @@ class MFElimination(Race):
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
         sigma otherwise. A pilot finds out what is not declared.
     delta, budget, max_failures, pilot_arms, pilot_pulls
-        See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the first fidelity and the
-        target.
+        See `mfhpo.racing.options.MFEliminationOptions`.
     epsilon
         See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, it is
         ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
@@ -296,9 +283,8 @@ class MFElimination(Race):
 
     Notes
     -----
-    The theorems are about known budgets. At each doubling of an assumed one, every arm is judged
-    anew. Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M >
-    Lambda.
+    The theorems are about known budgets. Pulls in phases stop early where a further phase could not
+    be paid: 4^p e lambda_M > Lambda.
     """
 
     rule: Phases
@@ -320,7 +306,7 @@ class MFElimination(Race):
             epsilon = check_nonnegative("epsilon", epsilon)
         super().__init__(
             problem,
-            Phases(problem, epsilon, check_limit("budget", budget, "")),
+            Phases(problem, epsilon),
             epsilon=epsilon or 0.0,
             delta=delta,
             budget=budget,

@@ -33,7 +33,7 @@ from benchmarks.simulation.instances import GaussianInstance, Instance
 from benchmarks.simulation.runner import RunResult, run
 from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.bounds import cost_lower_bound
-from mfhpo.identification.elimination import IISE, LevelByLevel, SuccessiveElimination
+from mfhpo.identification.elimination import IISE, LevelByLevel
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.problem import Problem
@@ -56,7 +56,7 @@ ALGORITHMS: dict[str, Callable[[Problem, float], Race]] = {
         problem, delta=delta, audit=False, learning_rate=0.25, stop="published"
     ),
     "IISE": lambda problem, delta: IISE(problem, delta=delta, audit=False),
-    "SE": lambda problem, delta: SuccessiveElimination(problem, delta=delta),
+    "SE": lambda problem, delta: IISE(problem, variant="se", delta=delta),
     "LUCB, EXPLORE-A": lambda problem, delta: MFLUCB(
         problem, explore="A", delta=delta, audit=False
     ),

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from mfhpo import IISE
 from mfhpo._validation import check_choice, check_dictionaries, shown
-from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import BiasLike, SigmaLike
@@ -163,7 +163,7 @@ class MFSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             seed=seed,
             shares_replicates=True,
-            make=make_elimination if self._eliminates else None,
+            make=IISE if self._eliminates else None,
             describe=described,
         )
         assert isinstance(settings, RaceSettings | SearchSettings)  # a resource has levels

@@ -11,13 +11,12 @@ from mfhpo._validation import (
     shown,
 )
 from mfhpo.identification.block_elimination import BlockElimination
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo.identification.elimination import IISE
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Policy, Problem
 from mfhpo.racing.options import Aim
-from mfhpo.racing.race import Race
 from mfhpo.regret import MFUCB, MFElimination
 
 # For users whose objective is minimised while the reward per pull is maximised.
@@ -72,11 +71,6 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
         cost": a play earns its cost times the arm's target mean (Kandasamy et al. 2016, Eq. 1).
         "reward per pull": a play earns that mean, whatever it costs (Wang et al. 2023, Eq. 9).
 
-    Raises
-    ------
-    ValueError
-        If the aim is none of these, or rewards are wanted with bias bounds of kind "order".
-
     Examples
     --------
     >>> from mfhpo import Bias, SubGaussian
@@ -93,11 +87,6 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
             "target fidelity first and then to play the best of them at the cheapest",
         )
     if aim == "reward per cost":
-        if problem.bias is not None and problem.bias.kind != "max":
-            raise ValueError(
-                f"bias={problem.bias!r}: aim='reward per cost' needs bounds on every arm's own "
-                f"bias; declare Bias.max(...), or take aim='reward per pull', which needs none."
-            )
         return PolicyChoice(
             MFUCB,
             "plays earn in proportion to their cost, so that arms are dropped at the cheapest "
@@ -166,15 +155,6 @@ def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Poli
     if rest.get("measure") is None:
         rest["measure"] = _MEASURE
     return BlockElimination(problem, **rest)
-
-
-def make_elimination(problem: Problem, *, variant: Any = None, **options: Any) -> Race:
-    """Make the elimination policy of `IISEOptions`."""
-    if variant == "se":
-        return SuccessiveElimination(problem, **options)
-    if variant == "mfe":
-        return MaximumFidelityExploit(problem, **options)
-    return IISE(problem, variant=variant, **options)
 
 
 def make_best_policy(problem: Problem, *, aim: Aim, **options: Any) -> Policy:

@@ -328,8 +328,8 @@ class BlockElimination(Race):
     is judged again. If the replicates have an end (`most_blocks`), the certificate is about these,
     and exact once all were used and some twice.
 
-    Pulls carry a `block` (else ValueError). An evaluation that fails is repeated once in its block,
-    if the block gives any value.
+    Pulls carry a `block`. An evaluation that fails is repeated once in its block, if that gives any
+    value.
 
     Parameters
     ----------
@@ -337,8 +337,8 @@ class BlockElimination(Race):
         Of its costs the last one matters. Bounds of the values are used, but no bias or scale of
         the noise: what the arms share is no noise here.
     epsilon
-        See `Race`. None: one standard deviation of an arm's values, as it is known after each round
-        from the second on; 0 for a finite set of at most 10 replicates, or of bounded values.
+        See `Race`. None: one standard deviation of an arm's values; 0 for a finite set of at most
+        10 replicates, or of bounded values.
     radius
         Not used: the arms are compared by differences.
     """

@@ -78,7 +78,7 @@ def predict_cost(
         A guess by how much the best arm's target mean exceeds that of the others, shape (K - 1,).
         Cheaper fidelities are then taken as unbiased.
     means
-        Guessed means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
+        Guessed means at all fidelities, shape (M, K), instead of gaps.
     """
     delta, epsilon = unwrapped(delta), unwrapped(epsilon)
     costs, bias, scales = declared(problem)

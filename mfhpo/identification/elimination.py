@@ -5,11 +5,11 @@ the epsilon-optimal stop of Section 4.3.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from mfhpo._validation import check_instance, check_number, shown
+from mfhpo._validation import check_choice, check_instance
 from mfhpo.identification.bounds import (
     convenience_thresholds,
     costs_of_precision,
@@ -19,8 +19,11 @@ from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.options import Variant
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
+
+_FRACTION = 0.1  # of the bias bounds, as thresholds of MFE
 
 
 class LevelByLevel:
@@ -143,41 +146,13 @@ class IISE(Race):
     Parameters
     ----------
     variant
-        "max" or "order": the kind of bounds to estimate when none are declared. A ValueError says
-        that it contradicts the declared ones.
+        See `mfhpo.racing.options.IISEOptions`. A ValueError says that it contradicts the declared
+        bounds. "se" is SE, and "mfe" is MFE with alpha_m a tenth of the bias bound.
     """
 
-    def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(problem, variant), **options)
-
-
-class SuccessiveElimination(Race):
-    """Successive elimination at the target fidelity only (SE), where no bias is needed."""
-
-    def __init__(self, problem: Problem, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(problem, target_only=True), **options)
-
-
-class MaximumFidelityExploit(Race):
-    """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
-
-    Parameters
-    ----------
-    fraction
-        alpha_m as a share of the bias bound at fidelity m, in (0, 1].
-    variant
-        See `IISE`.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        fraction: float = 0.1,
-        variant: Kind | None = None,
-        **options: Any,
-    ) -> None:
-        share = check_number("fraction", fraction)
-        if not 0.0 < share <= 1.0:
-            raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
-        super().__init__(problem, LevelByLevel(problem, variant, fraction=share), **options)
+    def __init__(self, problem: Problem, *, variant: Variant | None = None, **options: Any) -> None:
+        check_choice("variant", variant, (None, *get_args(Variant)))
+        kind = None if variant == "se" or variant == "mfe" else variant
+        fraction = _FRACTION if variant == "mfe" else None
+        rule = LevelByLevel(problem, kind, target_only=variant == "se", fraction=fraction)
+        super().__init__(problem, rule, **options)

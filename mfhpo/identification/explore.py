@@ -19,8 +19,7 @@ NOT_COMMITTED, ONLY_INDEX = -1, -2
 # The 3 of Algorithm 2, Line 10: (1 + C) / (1 - C) of Remark A.2, where C is 1/2.
 _FACTOR = 3.0
 
-# Remark A.1: an arm's sweeps end once so large a share of so many pulls by the index is at one
-# fidelity.
+# Remark A.1: sweeps end once so large a share of so many pulls by the index is at one fidelity.
 _CONVERGED_SHARE = 0.9
 _CONVERGED_PULLS = 200
 
@@ -182,9 +181,8 @@ def commit(duel: Duel) -> None:
 
         >= 3 max_m(2 sigma_m / sqrt(lambda_m)) sqrt(log(L / delta) / N)
 
-    with N the number of complete sweeps (Algorithm 2, Line 10; Remark A.2). With equal sigma the
-    maximum is at the cheapest fidelity, as in the paper. A and B together also end the sweeps once
-    the index has converged (Remark A.1).
+    with N the number of complete sweeps (Algorithm 2, Line 10; Remark A.2). A and B together also
+    end the sweeps once the index has converged (Remark A.1).
     """
     explore = duel.rules.explore
     if explore in (BY_SWEEP, INDEX_AND_SWEEP):
@@ -262,10 +260,7 @@ def steer(duel: Duel) -> tuple[int, int]:
 
 
 def explored(duel: Duel, explorations: int) -> tuple[int, int]:
-    """Return the next pull: l and u take turns; an arm without pulls comes first.
-
-    `explorations` counts M-ths of explorations, with those under way (`weight_of_a_pull`).
-    """
+    """Return the next pull: l and u take turns by M-ths of explorations; unseen arms first."""
     (leader, rival), counts = duel.arms, duel.cells.counts
     m, n = steer(duel)
     # By index, not by role: pulling l may make it u, and it would be pulled twice.

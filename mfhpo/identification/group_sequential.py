@@ -81,19 +81,15 @@ class Looks:
 
     def propose(self, known: Known, expected: Expected) -> Pull | None:
         """Return the next pull, in blocks with its own (see `Rule.propose`)."""
-        arms, target = known.arms, known.problem.target
-        if not self._blocks.in_blocks:
-            of_arms = expected.counts[arms, target]
-            fewest = int(of_arms.min())
-            return Pull(first_in_turn(known, arms[of_arms == fewest], fewest), target)
-        if known.winner is not None:
-            arms = np.array([known.winner])
+        arms = known.arms if known.winner is None else np.array([known.winner])
         taken, closed = self._settled(known, expected.pulls)[arms], self._blocks.closed(arms)
         taken[:, : closed.shape[1]] |= closed
         firsts = np.argmin(taken, axis=1)
         block = int(firsts.min())
+        if not exists(known, block):
+            return None
         arm = first_in_turn(known, arms[firsts == block], block)
-        return Pull(arm, target, block=block) if exists(known, block) else None
+        return Pull(arm, known.problem.target, block=block if self._blocks.in_blocks else None)
 
     def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
         """Return what a winner lacks until the first look."""
@@ -249,10 +245,7 @@ class Looks:
         return differences.means, self._radii(known, size, differences, shares, of_two=True)
 
     def behind(self, known: Known) -> float:
-        """Return by how much other arms may be better than the last look's leader at most.
-
-        It is infinite before the first look, and once its leader left.
-        """
+        """Return by how much others may be better than the last look's leader, infinite if none."""
         _, ahead, radii = self._lead(known)
         return math.inf if self._leader is None else float((radii - ahead).max(initial=0.0))
 

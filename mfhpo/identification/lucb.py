@@ -168,17 +168,14 @@ class MFLUCB(Race):
         See `Race`. The bias bounds must be of kind "max", or None (else ValueError).
     explore
         See `mfhpo.racing.options.MFLUCBOptions`.
-    best_at_most
-        An upper bound on the mean of the best arm at the target, for A and B. None: the bound that
-        the race has found so far. It chooses fidelities only: no certificate rests on it.
-    second_at_least
-        A lower bound on the mean of the second-best arm at the target, likewise.
+    best_at_most, second_at_least
+        Bounds on the means of the best and the second-best arm at the target, for A and B. None:
+        what the race has found so far. They choose fidelities only: no certificate rests on them.
 
     Notes
     -----
     A fidelity that cannot tell the two leading arms apart is left for the next dearer one; so is
-    one that has cost 16 times what the target would need to resolve its bias. By the published
-    rule, a race may never end.
+    one that has cost 16 times what the target would. By the published rule, a race may never end.
     """
 
     def __init__(

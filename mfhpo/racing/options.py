@@ -15,6 +15,7 @@ from mfhpo.racing.declaration import BiasLike, SigmaLike
 Aim = Literal["best arm", "reward per cost", "reward per pull"]
 EstimatedBias = Literal["steer", "eliminate"]
 Explore = Literal["A", "B", "C", "AB", "top"]
+Variant = Literal["max", "order", "se", "mfe"]
 LearningRate: TypeAlias = float | Literal["adaptive"]
 
 # What options may be that are one of some names.
@@ -23,7 +24,7 @@ _CHOICES = {
     "estimated_bias": get_args(EstimatedBias),
     "explore": get_args(Explore),
     "stop": ("mixture", "published"),
-    "variant": (None, "max", "order", "se", "mfe"),
+    "variant": (None, *get_args(Variant)),
 }
 
 
@@ -177,7 +178,7 @@ class IISEOptions(BestArmOptions, total=False):
         estimated, "order".
     """
 
-    variant: Literal["max", "order", "se", "mfe"] | None
+    variant: Variant | None
 
 
 class MFTopTwoOptions(BestArmOptions, total=False):

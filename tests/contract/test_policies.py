@@ -6,8 +6,6 @@ from benchmarks.simulation.instances import GaussianInstance
 from benchmarks.simulation.lucb import PublishedLUCB
 from mfhpo.identification.elimination import (
     IISE,
-    MaximumFidelityExploit,
-    SuccessiveElimination,
 )
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.group_sequential import GroupSequential
@@ -24,7 +22,7 @@ BOUNDED = Bounded(0.0, 1.0)
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
 TestSuccessiveElimination = contract(
-    lambda problem: SuccessiveElimination(problem, delta=0.01, epsilon=None), **UNKNOWN
+    lambda problem: IISE(problem, variant="se", delta=0.01, epsilon=None), **UNKNOWN
 )
 TestIISE = contract(lambda problem: IISE(problem, delta=0.01, measure=5))
 TestIISEWithOrderBounds = contract(
@@ -37,7 +35,7 @@ TestIISEWithEverythingEstimated = contract(
     **UNKNOWN,
 )
 TestIISEWithBoundedValues = contract(lambda problem: IISE(problem, delta=0.01), noise=BOUNDED)
-TestMaximumFidelityExploit = contract(lambda problem: MaximumFidelityExploit(problem, delta=0.01))
+TestMaximumFidelityExploit = contract(lambda problem: IISE(problem, variant="mfe", delta=0.01))
 TestLUCBByIndex = contract(lambda problem: MFLUCB(problem, explore="A", delta=0.01))
 TestLUCBBySweep = contract(lambda problem: MFLUCB(problem, explore="B", delta=0.01))
 TestLUCBByRadius = contract(
@@ -87,7 +85,7 @@ XI = (0.05, 0.0)
 
 RACES = {
     "IISE": IISE,
-    "SE": SuccessiveElimination,
+    "SE": lambda problem: IISE(problem, variant="se"),
     "looks": GroupSequential,
     "LUCB-A": lambda problem: MFLUCB(problem, explore="A"),
     "LUCB-B": lambda problem: MFLUCB(problem, explore="B"),

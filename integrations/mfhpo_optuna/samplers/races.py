@@ -11,7 +11,6 @@ from mfhpo.certification.choice import (
     PolicyChoice,
     check_parts,
     make_best_policy,
-    make_elimination,
 )
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -140,7 +139,7 @@ class IISESampler(StudySampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(**race(self, fidelity, arms, options, make_elimination))
+        super().__init__(**race(self, fidelity, arms, options))
 
 
 @runs(MFTopTwo, _MFTopTwo, epsilon=None, measure=10)

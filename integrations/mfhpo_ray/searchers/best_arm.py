@@ -17,10 +17,9 @@ from mfhpo.certification.choice import (
     PolicyChoice,
     check_parts,
     make_best_policy,
-    make_elimination,
 )
 from mfhpo.experiment import SearchSettings
-from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
+from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -104,7 +103,7 @@ class IISESearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(_RaceTrials(self, fidelity, options, make_elimination), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFGrad, _MFGrad, epsilon=None, measure=10, seed_key="seed")
@@ -156,7 +155,7 @@ class MFSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MF]
     ) -> None:
-        self._race = _RaceTrials(self, fidelity, options, make_best_policy, chooses=True)
+        self._race = _RaceTrials(self, fidelity, options, chooses=True)
         super().__init__(self._race, arms)
         check_parts(options)
 
@@ -220,7 +219,6 @@ class _RaceTrials(Trials):
         search: Any,
         fidelity: str | Fidelity,
         options: Mapping[str, Any],
-        make: MakePolicy | None = None,
         chooses: bool = False,
     ) -> None:
         own, host = own_and_host(type(search), options, SearcherOptions)
@@ -228,8 +226,8 @@ class _RaceTrials(Trials):
         given = {name: options[name] for name in options.keys() - host.keys()}
         check_aim(host["metric"], host["mode"])
         policy = search._policy_class
-        compares = "" if chooses else policy.__name__
-        self.race = DeclaredRace.of(fidelity, own, given, make or policy, compares)
+        make, compares = (make_best_policy, "") if chooses else (policy, policy.__name__)
+        self.race = DeclaredRace.of(fidelity, own, given, make, compares)
         self.race.rehearse(self.race.fidelity.levels or ())
         super().__init__(self.race.fidelity, host, self.race.replicate)
 

@@ -175,8 +175,7 @@ class PhasedCurves:
     As in Algorithm 3 of Wang et al. (2023), an arm is kept at the p-th fidelity while
     ``mean + 2^(1-p) W`` exceeds the largest mean there. W is the spread of the middle 80 % of the
     values at the first fidelity where they differ; nothing is stopped before. The paper's
-    guarantee does not carry over: no two arms would have to gain amounts that differ by more than
-    ``2^(1-p) W`` from there on.
+    guarantee does not carry over.
     """
 
     def __init__(self, n_fidelities: int) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from heapq import nlargest
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
@@ -79,9 +80,8 @@ class BoundedCurves:
     """Elimination of learning curves by declared bounds on what they still gain.
 
     Once an arm has shown a value at fidelity m, its final mean is in ``[value + a_m - noise, value
-    + b_m + noise]``. Here a_m and b_m bound its gain from there: the `gains`, shape (M, 2), whose
-    last row is (0, 0); they may be widened. A run is hopeless when the smallest upper end of its
-    arm is below the largest lower end of another arm.
+    + b_m + noise]``, a_m and b_m being the `gains`, shape (M, 2), which may be widened. A run is
+    hopeless when the smallest upper end of its arm is below the largest lower end of another arm.
     """
 
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
@@ -165,11 +165,8 @@ _ROUNDING = 1e-12
 class BoundedElimination:
     """A race of arms, each of which has one or several runs, by the rule of `BoundedCurves`.
 
-    What is let go is surely not the best. The run with the largest upper end goes first: it has to
-    be trained anyway. The last stage is the target.
-
     Arms are `active`, or `out` once they were let go, or have `failed` if nothing is left to run.
-    Those that contradicted what was declared are `contradicting`.
+    Those that contradicted what was declared are `contradicting`. The last stage is the target.
     """
 
     def __init__(
@@ -199,10 +196,9 @@ class BoundedElimination:
             self.failed.discard(arm)
 
     def observe(self, arm: int, curve: FloatArray, stage: int) -> list[int]:
-        """Learn what a run has shown at a stage; returns the stages whose bounds it contradicts.
+        """Learn what a run has shown at a stage; return the stages whose bounds it contradicts.
 
-        The arm's `curve` has shape (M,), larger is better, NaN where it has no value; that at
-        `stage` is new.
+        Of the run's `curve`, shape (M,), the value at `stage` is new.
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self._n_begun += 1
@@ -240,55 +236,53 @@ class BoundedElimination:
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """Return the best answer so far, given what was paid and whether all arms have entered."""
-        seen = [arm for arm in self.active if arm in self._shown]
-        arm, stage, mean = None, 0, math.nan
-        low, high = -math.inf, math.inf
-        conditions: tuple[str, ...] = ()
-        why_not = "every arm has failed" if self.failed and not self.active else "nothing is known"
-        if seen:
-            arm, low, high, why_not = self._best(seen, complete)
-            stage = max(m for m, values in enumerate(self._shown[arm]) if values)
-            mean = mean_of(self._shown[arm][stage])
-            noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
-            noise = noise if self._noise else "there is no noise, as declared"
-            conditions = ("the declared bounds on what is still gained hold", noise)
-        if stage == self._target and low <= high:
-            # The bounds of cheaper levels are sure, and a mean of a few noisy values is not.
-            mean = min(max(mean, low), high)
-        compared = " that was compared" if self.failed else ""
-        return Recommendation(
-            arm=arm,
-            mean=mean,
-            interval=(low, high),
-            fidelity=stage,
+        failed = self.failed and not self.active
+        answer = Recommendation(
             delta=0.0,
             epsilon=0.0,
-            certified=not why_not,
             finished=finished,
             cost=cost,
             pulls=self._n_begun,
             survivors=tuple(sorted(self.active)),
-            reason=why_not or f"the bounds of no other arm{compared} reach it",
-            conditions=conditions,
-            remaining_cost=None if why_not else 0.0,
+            reason="every arm has failed" if failed else "nothing is known",
             compared=len(self.active) + len(self.out),
             not_compared=tuple(
                 f"arm {each}: none of its runs came to the end" for each in sorted(self.failed)
             ),
         )
+        intervals = {arm: self._curves.interval(arm) for arm in self.active}
+        seen = [arm for arm in self.active if arm in self._shown]
+        if not seen:
+            return answer
+        best = max(seen, key=lambda arm: (intervals[arm][0], -arm))
+        low, high = intervals.pop(best)
+        others = [self._highest_out, *(high_of_other for _, high_of_other in intervals.values())]
+        why_not = self._why_not(best, max(others) - low, complete)
+        stage = max(m for m, values in enumerate(self._shown[best]) if values)
+        mean = mean_of(self._shown[best][stage])
+        if stage == self._target and low <= high:
+            # The bounds of cheaper levels are sure, and a mean of a few noisy values is not.
+            mean = min(max(mean, low), high)
+        noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
+        compared = " that was compared" if self.failed else ""
+        return replace(
+            answer,
+            arm=best,
+            mean=mean,
+            interval=(low, high),
+            fidelity=stage,
+            certified=not why_not,
+            reason=why_not or f"the bounds of no other arm{compared} reach it",
+            conditions=(
+                "the declared bounds on what is still gained hold",
+                noise if self._noise else "there is no noise, as declared",
+            ),
+            remaining_cost=None if why_not else 0.0,
+        )
 
     def _is_empty(self, arm: int) -> bool:
         low, high = self._curves.interval(arm)
         return low - high > _ROUNDING * (abs(low) + abs(high))
-
-    def _best(self, seen: Sequence[int], complete: bool) -> tuple[int, float, float, str]:
-        """Return the arm with the largest lower end, both ends, and why it is not certified."""
-        intervals = {arm: self._curves.interval(arm) for arm in seen}
-        best = max(seen, key=lambda arm: (intervals[arm][0], -arm))
-        low, high = intervals.pop(best)
-        others = [high_of_other for _, high_of_other in intervals.values()]
-        others += [math.inf] * (len(self.active) - len(seen)) + [self._highest_out]
-        return best, low, high, self._why_not(best, max(others) - low, complete)
 
     def _why_not(self, best: int, behind: float, complete: bool) -> str:
         """Say why nothing is certified, by how far the best arm may be behind; else empty."""

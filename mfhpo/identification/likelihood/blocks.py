@@ -255,10 +255,7 @@ class Blocks:
         return None
 
     def evidence(self, leader: int, others: IntArray, epsilon: float, wanted: float) -> FloatArray:
-        """Compute the logarithms of the evidence against others being better by epsilon, (n,).
-
-        See `Samples.evidence`.
-        """
+        """Compute the evidence against others being better by epsilon (see `Samples.evidence`)."""
         samples = self._differences(leader, others)
         found = samples.evidence(epsilon, wanted, PRIOR)
         told = np.isfinite(found)

@@ -31,8 +31,8 @@ _REACH = 1.5
 # Where the variance is known to be 0 one value says it all; finite gaps explain a finite part.
 _LEAST_VARIANCE = 1e-200
 
-# Of the average, what is over means of the other arm that may be far off: as if it was to be
-# decided after one value in the place of 16. A large difference is seen by it at once.
+# The share of the average that is over means of the other arm that may be far off, as if it was to
+# be decided after one value in the place of 16.
 _FAR_SHARE = 0.15
 _FAR = 1.0 / 16.0
 

@@ -253,7 +253,7 @@ _HYPERPARAMETERS = {
 CALLS: dict[str, Call] = {
     **_of(
         "mfhpo",
-        IISE=policies(mfhpo.IISE),
+        IISE=policies(mfhpo.IISE, variant=may.one_of("max", "se", "mfe")),
         MFLUCB=policies(mfhpo.MFLUCB),
         MFUCB=policies(mfhpo.MFUCB),
         MFElimination=policies(mfhpo.MFElimination),
@@ -263,8 +263,6 @@ CALLS: dict[str, Call] = {
         ),
         MFTopTwo=policies(mfhpo.MFTopTwo),
         BlockElimination=policies(mfhpo.BlockElimination),
-        SuccessiveElimination=policies(mfhpo.SuccessiveElimination),
-        MaximumFidelityExploit=policies(mfhpo.MaximumFidelityExploit),
         RCUCB=_censored(mfhpo.RCUCB, n_arms=2, limits=(1.0, 2.0)),
         ZoomingRCUCB=_censored(mfhpo.ZoomingRCUCB, n_arms=2, longest=2.0),
         Bias=Call(

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from benchmarks.simulation.blocks import run_rounds
 from benchmarks.simulation.instances import GaussianInstance
 from mfhpo.identification import bounds
 from mfhpo.identification.bounds import cost_lower_bound, predict_cost
-from mfhpo.identification.elimination import IISE, SuccessiveElimination
+from mfhpo.identification.elimination import IISE
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, Radius
 from mfhpo.knowledge.noise import SubGaussian
@@ -127,7 +128,7 @@ class TestPrediction:
         prediction = predicted(problem, radius, means=means, epsilon=epsilon)
         for kind_of_race, expected in (
             (IISE, prediction.expected),
-            (SuccessiveElimination, prediction.top_fidelity_only),
+            (partial(IISE, variant="se"), prediction.top_fidelity_only),
         ):
             race = kind_of_race(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
             paid = run_rounds(race, silent, rng, resolution=0.0, block=block).cost
