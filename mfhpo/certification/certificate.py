@@ -64,7 +64,7 @@ class Certificate:
     replicates
         Number of the replicates that the claim is about, such as five folds; None where they have
         no end.
-    is_exact, new_data_interval
+    is_exact, is_nested, new_data_interval
         See `mfhpo.experiment.Answer`.
     study_name
         Of Optuna's: the study, in the same storage, that records the new evaluations. Its
@@ -100,6 +100,7 @@ class Certificate:
     study_name: str | None = field(default=None, kw_only=True)
     results: Any = field(default=None, kw_only=True, repr=False, compare=False)
     best_estimator_: Any = field(default=None, kw_only=True, repr=False, compare=False)
+    is_nested: bool = field(default=False, kw_only=True, repr=False, compare=False)
 
     @property
     def not_compared(self) -> tuple[CandidateResult, ...]:
@@ -178,7 +179,7 @@ class Certificate:
         winner = self.candidates[self.winner]
         value = f"{_value(winner)}, of {_evaluations(winner)}"
         corrected = corrected_in_words(self.corrected_mean, winner.mean)
-        params = params_in_words(winner.params)
+        params = params_in_words(winner.params, self.is_nested)
         is_its_name = winner.name == name_in_words(winner.params, 0)
         named = params if is_its_name else f"{winner.name}, {params}"
         lines = [

@@ -83,6 +83,8 @@ class Answer(Recommendation):
         mean.
     budget, evaluations
         What a game may pay, and its trials at the target fidelity for all players.
+    is_nested
+        Whether dictionaries among values are parts of the configuration, and shown as such.
     new_data_interval
         About the expected score on new data of the same kind, where evaluations are scores on
         random splits of data (`mfhpo.certification.selection`): approximate, and infinite where too
@@ -110,6 +112,7 @@ class Answer(Recommendation):
     budget: float = math.inf
     evaluations: int = 0
     # Of hosts.
+    is_nested: bool = False
     baseline: Baseline | None = None
     new_data_interval: tuple[float, float] | None = None
 
@@ -223,7 +226,7 @@ def _race_in_words(answer: Answer) -> list[str]:
         pulls = answer.trials + answer.failures
         failed = f"; failed {answer.failures} of {pulls}, and all values are those of the others"
     lines = [
-        f"{head}: {params_in_words(answer.params)}",
+        f"{head}: {params_in_words(answer.params, answer.is_nested)}",
         *([] if answer.baseline is None else [f"  baseline    {answer.baseline}"]),
         f"  mean        {answer.mean:.5g} at level {cut(str(answer.level))}; at the target "
         f"fidelity in [{low:.5g}, {high:.5g}]",
@@ -269,7 +272,7 @@ def _search_in_words(answer: Answer) -> list[str]:
         alone = today if found.baseline is None else []
         return [str(found), *alone, tried, f"  paid        {paid}, search and certificate"]
     head = "NOT CERTIFIED" if answer.finished else "BEST SO FAR"
-    lines = [f"{head}: {params_in_words(answer.params) or 'nothing yet'}"]
+    lines = [f"{head}: {params_in_words(answer.params, answer.is_nested) or 'nothing yet'}"]
     lines += today
     if not math.isnan(answer.mean):
         at = "" if answer.level is None else f" at level {cut(str(answer.level))}"
@@ -280,7 +283,7 @@ def _search_in_words(answer: Answer) -> list[str]:
 
 def _limits_in_words(answer: Answer, censored: float) -> list[str]:
     low, high = answer.interval
-    params = params_in_words(answer.params)
+    params = params_in_words(answer.params, answer.is_nested)
     limit = "no limit yet" if answer.limit is None else f"limit {answer.limit:.4g} s"
     lines = [
         f"BEST SO FAR: {params or 'nothing'}, {limit}",

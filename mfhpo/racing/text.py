@@ -18,9 +18,10 @@ _PASSWORDS = (
 )
 
 
-def params_in_words(params: Mapping[str, Any]) -> str:
+def params_in_words(params: Mapping[str, Any], is_nested: bool = False) -> str:
     """Return a configuration in one line; of a nested one, ``{"net": {"lr": 0.1}}`` is net/lr."""
-    return ", ".join(f"{clean(name)}={short(value)}" for name, value in _flat(params).items())
+    shown = _flat(params) if is_nested else params
+    return ", ".join(f"{clean(name)}={short(value)}" for name, value in shown.items())
 
 
 def name_in_words(params: Mapping[str, Any], arm: int) -> str:
@@ -30,13 +31,14 @@ def name_in_words(params: Mapping[str, Any], arm: int) -> str:
 
 
 def _flat(params: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in params.items():
-        if isinstance(value, dict) and value:
-            found |= _flat({f"{name}/{part}": inner for part, inner in value.items()})
-        else:
-            found[name] = value
-    return found
+    inner = {
+        f"{name}/{part}": value
+        for name, parts in params.items()
+        if isinstance(parts, dict)
+        for part, value in parts.items()
+    }
+    own = {name: value for name, value in params.items() if not isinstance(value, dict)}
+    return own | _flat(inner) if inner else own
 
 
 def short(value: Any) -> str:

@@ -22,8 +22,8 @@ def in_terms_of_tune(answer: Answer, shown: Callable[[Config], Config]) -> Answe
     certificate = answer.certificate
     if certificate is not None:
         found = (replace(each, params=shown(each.params)) for each in certificate.candidates)
-        certificate = replace(certificate, candidates=tuple(found))
-    return replace(answer, params=shown(answer.params), certificate=certificate)
+        certificate = replace(certificate, candidates=tuple(found), is_nested=True)
+    return replace(answer, params=shown(answer.params), certificate=certificate, is_nested=True)
 
 
 def recommendation(what: Any) -> Answer:

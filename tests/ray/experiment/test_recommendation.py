@@ -70,7 +70,7 @@ def test_where_the_answer_comes_from():
 def test_how_it_is_shown():
     answer = _race(arms=[{"net": {"x": x}, "x": x} for x in (-0.5, 0.0)]).recommendation()
     assert answer.config == {"net": {"x": 0.0}, "x": 0.0}
-    assert str(answer).startswith("CERTIFIED: net/x=0, x=0")
+    assert str(answer).startswith("CERTIFIED: x=0, net/x=0")
     assert _limits().recommendation().config == {"x": (1, 2)}
 
 
