@@ -66,13 +66,6 @@ def is_short_at_target(known: Known, winner: int) -> bool:
     return bool(known.evidence.counts[winner, known.problem.target] < known.measure)
 
 
-def next_pull(known: Known, winner: int, missing: dict[int, int]) -> Pull:
-    """Return the next pull of a winner that lacks some."""
-    if is_short_at_target(known, winner):
-        return Pull(winner, known.problem.target)
-    return Pull(winner, min(missing, key=known.spending.of))
-
-
 def pull_to_audit(known: Known, leader: int, counts: IntArray, left: float) -> Pull | None:
     """Return the next pull that checks the declared bounds on the leading arm, or None.
 

@@ -34,7 +34,7 @@ from mfhpo.problem import (
 )
 from mfhpo.racing.course import ArmWithdrawnWarning, Course, Pilot
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.extra_pulls import lacking, next_pull, pull_to_audit
+from mfhpo.racing.extra_pulls import is_short_at_target, lacking, pull_to_audit
 from mfhpo.racing.options import EstimatedBias, only_steers
 from mfhpo.racing.rule import Costs, Expected, Known, Roster, Rule
 from mfhpo.racing.words import answer
@@ -219,7 +219,9 @@ class Race(Policy):
         winner = known.winner
         if winner is not None and not known.needs.proposes_to_the_end:
             if missing := lacking(known, winner):
-                return next_pull(known, winner, missing)
+                is_short = is_short_at_target(known, winner)
+                cheapest = min(missing, key=known.spending.of)
+                return Pull(winner, self.problem.target if is_short else cheapest)
             pull = pull_to_audit(known, winner, seen, self._left)
             if pull is not None:
                 return pull
