@@ -9,14 +9,9 @@ from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.bounds import CostPrediction, cost_lower_bound, predict_cost
-from mfhpo.identification.elimination import (
-    IISE,
-    Elimination,
-    MaximumFidelityExploit,
-    SuccessiveElimination,
-)
+from mfhpo.identification.elimination import IISE
 from mfhpo.identification.gradient import MFGrad
-from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import (
@@ -25,7 +20,6 @@ from mfhpo.knowledge.confidence import (
     MixtureRadius,
     Radius,
     StudentMixtureRadius,
-    TightestRadius,
 )
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import (
@@ -52,11 +46,9 @@ __all__ = [
     "BlockElimination",
     "Bounded",
     "CostPrediction",
-    "Elimination",
     "EmpiricalBernsteinRadius",
     "EstimatedNoise",
     "Fidelity",
-    "FidelityExhaustedWarning",
     "Gaussian",
     "HoeffdingRadius",
     "Labels",
@@ -64,7 +56,6 @@ __all__ = [
     "MFElimination",
     "MFGrad",
     "MFTopTwo",
-    "MaximumFidelityExploit",
     "MixtureRadius",
     "NoNoiseWarning",
     "Noise",
@@ -79,8 +70,6 @@ __all__ = [
     "Recommendation",
     "StudentMixtureRadius",
     "SubGaussian",
-    "SuccessiveElimination",
-    "TightestRadius",
     "ZoomingRCUCB",
     "__version__",
     "cost_lower_bound",

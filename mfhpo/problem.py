@@ -44,8 +44,8 @@ class Pull:
     limit
         Wall-clock limit in seconds, or None.
     block
-        Index of the block that the evaluation belongs to, from 0, or None. All evaluations of a
-        block share their replicate: the split, or the seed.
+        Index of the block, from 0, or None. All evaluations of a block share their replicate: the
+        split, or the seed.
     """
 
     arm: int
@@ -61,11 +61,11 @@ class Observation:
     Parameters
     ----------
     value
-        The noisy value, larger is better. None is a failure: the pull crashed, and nothing was
-        learned but that; so is a value that is not finite, or beyond 1e50.
+        The noisy value, larger is better. None is a failure: the pull crashed; so is a value that
+        is not finite, or beyond 1e50.
     cost
-        What was really paid, in the unit of the problem's costs. None: the declared cost of the
-        fidelity; where costs are measured, only of a failure: what others have paid on average.
+        What was really paid, in the unit of the problem's costs. None: the declared cost, or of a
+        failure what others have paid on average.
     censored_at
         The limit, in seconds, at which the pull was stopped, or None.
     """
@@ -108,7 +108,7 @@ class Problem:
         Number of configurations K, at least 1.
     costs
         Cost of one pull at each fidelity, shape (M,), positive and strictly increasing; the last
-        fidelity is the target. None: measured during the race (then ``n_fidelities`` is needed).
+        fidelity is the target. None: measured during the race.
     bias
         Bounds on the fidelities' bias. None: estimated during the race.
     noise
@@ -155,9 +155,9 @@ class Problem:
 class Recommendation:
     """The answer of a policy, at any time.
 
-    That of a choice of time limits is never certified. Its `mean` is the gain of arm and limit,
-    moved into its `interval` if it lies outside. The interval is valid for all such pairs together,
-    once all pulls that were begun have been told; it is approximate where something is `estimated`.
+    That of a choice of time limits is never certified. Its `mean` is the gain of arm and limit, and
+    its `interval` is valid for all such pairs together, approximately where something is
+    `estimated`.
 
     Parameters
     ----------
@@ -166,15 +166,12 @@ class Recommendation:
     mean
         Its estimated mean, at the highest fidelity at which it was seen (NaN if it never was).
     interval
-        Bounds that hold, with all the others of the race and at all times, with probability 1 -
-        delta; they are about the mean at the target fidelity, and infinite where nothing is known
-        about it.
+        Bounds on its mean at the target that hold, with all the others of the race and at all
+        times, with probability 1 - delta; infinite where nothing is known about it.
     fidelity
-        The highest fidelity at which the arm was pulled; ``mean`` belongs to it.
-    delta
-        Error probability of the certificate.
-    epsilon
-        Tolerance of the certificate, in the unit of the values.
+        The highest fidelity at which the arm was pulled.
+    delta, epsilon
+        Error probability and tolerance of the certificate.
     finished
         Whether the race is over: certified, out of budget, or out of arms.
     certified
@@ -183,33 +180,27 @@ class Recommendation:
         Why it is certified, or why not.
     cost
         What the race has paid, in the unit of the costs.
-    pulls
-        Number of observations behind the race.
+    pulls, failures
+        Number of pulls that gave a value, and of those that gave none.
     survivors
         Arms still in the race.
     compared
-        Number of different arms that the claim is about: all but those that failed or repeat
-        another one.
-    assumptions
-        What the certificate rests on, in words; what was estimated is named as such.
+        Number of arms that the claim is about: all but those that failed or repeat another one.
+    assumptions, conditions
+        What the certificate rests on, in words, and what must be true for it, as clauses: "wrong
+        with probability at most delta if ...".
     remaining_cost
         A guess of what it would still take to certify: 0 when certified, None when too little is
-        known. Infinite when no amount seems to suffice (a tie and epsilon = 0, or too few
-        replicates).
-    conditions
-        What must be true for the claim, as clauses: "wrong with probability at most delta if ...".
+        known, infinite when no amount seems to suffice.
     unseen
         Which rare outcomes of the arm and its closest rival the evaluations cannot exclude, in
         words; empty without an arm.
     not_compared
         The arms that left because their evaluations failed, in words.
-    failures
-        Number of pulls that gave no value.
     notices
         What was observed that speaks against the conditions, in words.
     is_exact
-        Whether all arms were evaluated on all of a finite set of replicates, so that nothing about
-        it is uncertain under the conditions.
+        Whether all arms were evaluated on all of a finite set of replicates: nothing is uncertain.
     limit
         The recommended limit in seconds, None before any limit is known.
     survival
@@ -217,8 +208,7 @@ class Recommendation:
     censored
         Share of the pulls so far that were stopped at their limit; None if none are chosen.
     estimated
-        What the bounds of a choice of limits rest on and was not declared, in words: the range of
-        the rewards, or the limits. Empty if they were declared.
+        What the bounds of a choice of limits rest on and was not declared, in words.
     """
 
     arm: int | None = None
@@ -276,8 +266,8 @@ class Labels:
 class Policy(Protocol):
     """A sequential rule that decides what to evaluate next and when to stop.
 
-    A policy knows nothing about trials, processes or clocks. Whoever runs it asks for pulls,
-    evaluates them anywhere and in any order, and tells what came back.
+    Whoever runs it asks for pulls, evaluates them anywhere and in any order, and tells what came
+    back.
 
     Attributes
     ----------
@@ -286,12 +276,11 @@ class Policy(Protocol):
     certifies
         Whether it is after a certificate; else rewards count while it runs.
     provisos
-        What else must be true for a claim, as clauses, by what whoever runs the policy supposes.
+        What else must be true for a claim, as clauses.
     held_cost
         What was paid for evaluations that have ended and are not told yet.
     most_blocks
-        Number of replicates, where pulls carry blocks; None: as many as are wanted. Whoever runs
-        the policy sets it as soon as it is known.
+        Number of replicates, where pulls carry blocks; None: as many as are wanted.
     """
 
     labels: Labels = Labels()
@@ -305,8 +294,7 @@ class Policy(Protocol):
         """Propose the next `n` pulls; the same pull may occur more than once.
 
         Asking changes nothing: the answer is a function of what was told and of `pending`, the
-        pulls that are under way. After the race has ended pulls refine the answer; there are none
-        only when no arm is left.
+        pulls that are under way. After the race has ended pulls refine the answer.
         """
 
     @abc.abstractmethod
@@ -314,8 +302,7 @@ class Policy(Protocol):
         """Learn from one observation; each evaluation is told once.
 
         Arms and fidelities may be told in any order. But the values of an arm at a fidelity belong
-        in the order in which their evaluations began (`mfhpo.experiment.ledger`), as what takes
-        long may be poor. A ValueError names an arm or a fidelity that the problem does not have.
+        in the order in which their evaluations began, as what takes long may be poor.
         """
 
     @property

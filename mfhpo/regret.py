@@ -1,74 +1,51 @@
 """Cumulative reward: policies that earn while they learn.
 
-MF-UCB plays the highest upper confidence bound, tightened by cheap fidelities: paper 000
-(Kandasamy, Dasarathy, Schneider, Póczos, "The Multi-fidelity Multi-armed Bandit", NeurIPS 2016),
-Algorithm 1 with Eq. 3 and 4. Elimination for reward finds the best arms at the target, then plays
-them where it is cheap: paper 002 (Wang et al., "Multi-Fidelity Multi-Armed Bandits Revisited",
-NeurIPS 2023), Section 4.2, Algorithm 3, Theorems 4.6 and 4.8.
+MF-UCB: Kandasamy, Dasarathy, Schneider, Póczos, "The Multi-fidelity Multi-armed Bandit", NeurIPS
+2016, Algorithm 1 with Eq. 3 and 4. Elimination for reward: Wang et al., "Multi-Fidelity Multi-Armed
+Bandits Revisited", NeurIPS 2023, Section 4.2, Algorithm 3, Theorems 4.6 and 4.8.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from mfhpo._validation import check_instance, check_limit, check_nonnegative, check_positive
+from mfhpo._validation import check_instance, check_nonnegative, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian, declared_sigmas
+from mfhpo.knowledge.confidence import MixtureRadius, Radius
+from mfhpo.knowledge.noise import Bounded, declared_sigmas
 from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.evidence import surest_arm, surest_at_target
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 
-def scale_of(problem: Problem) -> Callable[[Known, int], float]:
-    """Return what gives the noise's scale at a fidelity: declared, or as the values spread."""
-    declared = declared_sigmas(problem.noise, problem.n_fidelities)
-    if declared is None:
-        return lambda known, fidelity: known.evidence.noise.scale(fidelity)
-    return lambda known, fidelity: declared[fidelity]
-
-
 def needs_pilot(problem: Problem) -> bool:
     """Tell whether costs or the scale of the noise have to be found out."""
-    is_unknown = declared_sigmas(problem.noise, problem.n_fidelities) is None
-    return problem.costs is None or is_unknown
+    return None in (problem.costs, declared_sigmas(problem.noise, problem.n_fidelities))
 
 
 def radii(problem: Problem) -> list[Radius] | None:
-    """Return radii that hold whatever chooses the pulls, shape (M,); None for estimated noise."""
+    """Return radii that hold whatever chooses the pulls, shape (M,); None for unknown noise."""
     declared = declared_sigmas(problem.noise, problem.n_fidelities)
-    if declared is not None:
-        return [MixtureRadius(sigma) for sigma in declared]
-    if isinstance(problem.noise, EstimatedNoise):
-        return None
-    return [StudentMixtureRadius()] * problem.n_fidelities
+    return None if declared is None else [MixtureRadius(sigma) for sigma in declared]
 
 
 def words(known: Known, usual: Recommendation) -> Recommendation:
-    """Say what bounds rest on, and that the choice of pulls estimates the noise."""
-    noise = known.problem.noise
-    if isinstance(noise, Bounded):
-        independent, _, *rest = usual.conditions
-        within = "all values lie within the declared bounds"
-        return replace(usual, conditions=(independent, within, *rest))
-    if isinstance(noise, SubGaussian):
+    """Say that radii of bounded values rest on the bounds."""
+    if not isinstance(known.problem.noise, Bounded):
         return usual
-    choice = (
-        "the choice of pulls takes the pooled standard deviation of each fidelity for sigma; no "
-        "interval rests on that"
-    )
-    return replace(usual, assumptions=(*usual.assumptions, choice))
+    independent, _, *rest = usual.conditions
+    within = "all values lie within the declared bounds"
+    return replace(usual, conditions=(independent, within, *rest))
 
 
 class UpperBounds:
-    """The rule of `MFUCB`, bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
+    """The rule of `MFUCB`: bias bounds `zeta`, and radii `gamma` at which levels are left, (M,)."""
 
     def __init__(self, problem: Problem, rho: float) -> None:
         self._rho = rho
-        self._scale = scale_of(problem)
         estimates_bias = problem.n_fidelities > 1 and problem.bias is None
         self.needs = Needs(
             "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
@@ -94,9 +71,7 @@ class UpperBounds:
 
     def widths(self, known: Known) -> FloatArray:
         """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
-        fidelities = range(known.problem.n_fidelities)
-        scales = np.array([self._scale(known, m) for m in fidelities])
-        return np.asarray(scales * math.sqrt(2.0 * self._rho))
+        return np.asarray(known.evidence.noise_scales() * math.sqrt(2.0 * self._rho))
 
     def terms(self, known: Known, counts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
@@ -134,16 +109,13 @@ class MFUCB(Race):
     The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m. The
     radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm is
     played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
-    lambda_(m+1)). Bad arms are thus left at cheap fidelities.
-
-    For the reward while it runs: every play earns its arm's target mean times its cost. It
-    certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
+    lambda_(m+1)). Every play earns its arm's target mean times its cost. Nothing is certified.
 
     Parameters
     ----------
     problem
-        What is known, with bias bounds of kind "max" (else ValueError). Bias, costs and sigma are
-        found out by a pilot where they are not declared.
+        What is known, with bias bounds of kind "max" (else ValueError). A pilot finds out what is
+        not declared.
     rho, delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFUCBOptions`.
     seed
@@ -151,8 +123,8 @@ class MFUCB(Race):
 
     Notes
     -----
-    A pull under way counts as a play whose value is the arm's mean so far, so that several workers
-    spread. Where an arm has no value yet, the highest mean at that fidelity stands in.
+    A pull under way counts as a play whose value is the arm's mean so far, or else the highest mean
+    at that fidelity.
     """
 
     rule: UpperBounds
@@ -173,7 +145,7 @@ class MFUCB(Race):
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
-                "declare Bias.max(...), or use MFElimination, which needs no bounds."
+                "declare Bias.max(...), or use MFElimination (aim='reward per pull')."
             )
         super().__init__(
             problem,
@@ -194,12 +166,9 @@ _FIRST_TARGET_PULLS = 16
 
 
 class Phases:
-    """The rule of `MFElimination`.
+    """The rule of `MFElimination`; `assumed` is the budget, also where there is none."""
 
-    `played` is where arms are played, and `assumed` the budget, also where there is none.
-    """
-
-    def __init__(self, problem: Problem, epsilon: float | None, budget: float | None) -> None:
+    def __init__(self, problem: Problem, epsilon: float | None) -> None:
         self.needs = Needs(
             "elimination for reward plays the arms that are left and certifies nothing; race for "
             "the best arm for a certificate",
@@ -211,11 +180,9 @@ class Phases:
             leader=_leader,
             words=words,
         )
-        self._scale = scale_of(problem)
         self._epsilon = epsilon
-        self._budget = math.inf if budget is None else budget
         self._phase = 0
-        self.assumed = self._budget
+        self.assumed = math.inf
 
     def plan(self, known: Known) -> None:
         """Choose where arms are played (see `Rule.plan`)."""
@@ -224,7 +191,8 @@ class Phases:
         self._cost_played = float(known.costs[self.played])
         self._cost_compared = float(known.costs[target])
         first = _FIRST_TARGET_PULLS * known.problem.n_arms * self._cost_compared
-        self._assume(known, first if math.isinf(self.assumed) else self.assumed)
+        assumed = min(self.assumed, known.spending.budget)
+        self._assume(known, first if math.isinf(assumed) else assumed)
 
     def _assume(self, known: Known, budget: float) -> None:
         self.assumed = budget
@@ -234,7 +202,7 @@ class Phases:
         self._share = math.pow(share, 1.0 / 3.0)
 
     def _width(self, known: Known) -> float:
-        return 2.0 * self._scale(known, known.problem.target)
+        return 2.0 * float(known.evidence.noise_scales()[known.problem.target])
 
     def _epsilon_of(self, known: Known) -> float:
         return self._width(known) * self._share if self._epsilon is None else self._epsilon
@@ -258,7 +226,7 @@ class Phases:
         """Go on to the next phases where this one is complete (see `Rule.verdict`)."""
         if fidelity is None:
             self._phase = 0
-        if math.isinf(self._budget) and known.spending.paid >= self.assumed:
+        if math.isinf(known.spending.budget) and known.spending.paid >= self.assumed:
             while known.spending.paid >= self.assumed:
                 self._assume(known, 2.0 * self.assumed)
             self._phase = 0
@@ -279,7 +247,7 @@ class Phases:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         arms, counts, target = known.arms, expected.counts, known.problem.target
-        left = self._budget - known.spending.paid
+        left = known.spending.budget - known.spending.paid
         if self.explores(known) and known.spending.of(target) <= left:
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
         return Pull(int(arms[counts[:, self.played].sum() % len(arms)]), self.played)
@@ -297,19 +265,16 @@ class MFElimination(Race):
     / (4^p lambda_M))`` values there, Lambda being the budget. It stays if its mean plus ``2^(1-p)
     W`` exceeds the largest mean, W being the width of the values. That goes on while ``p < log2(2 W
     / epsilon)`` and more than one arm is left. The remaining arms are then played in turn at the
-    first fidelity, or at the target if that was measured to cost no more.
-
-    For a reward that is earned per play, whatever the play costs: every play earns its arm's target
-    mean. It certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
+    first fidelity, or at the target if that was measured to cost no more. Every play earns its
+    arm's target mean, whatever it costs. Nothing is certified.
 
     Parameters
     ----------
     problem
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
-        sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
+        sigma otherwise. A pilot finds out what is not declared.
     delta, budget, max_failures, pilot_arms, pilot_pulls
-        See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the first fidelity and the
-        target.
+        See `mfhpo.racing.options.MFEliminationOptions`.
     epsilon
         See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, it is
         ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
@@ -318,11 +283,8 @@ class MFElimination(Race):
 
     Notes
     -----
-    An assumed budget that is doubled costs a constant: a regret of at most c L^(2/3) for each adds
-    up to at most 2.7 times as much over all of them. At each doubling every arm is judged anew, and
-    observations are kept. The theorems are about known budgets.
-
-    Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M > Lambda.
+    The theorems are about known budgets. Pulls in phases stop early where a further phase could not
+    be paid: 4^p e lambda_M > Lambda.
     """
 
     rule: Phases
@@ -344,7 +306,7 @@ class MFElimination(Race):
             epsilon = check_nonnegative("epsilon", epsilon)
         super().__init__(
             problem,
-            Phases(problem, epsilon, check_limit("budget", budget, "")),
+            Phases(problem, epsilon),
             epsilon=epsilon or 0.0,
             delta=delta,
             budget=budget,

@@ -29,7 +29,6 @@ from mfhpo import (
     EstimatedNoise,
     Gaussian,
     HoeffdingRadius,
-    MaximumFidelityExploit,
     MFGrad,
     MFTopTwo,
     MixtureRadius,
@@ -39,10 +38,10 @@ from mfhpo import (
     Pull,
     Radius,
     SubGaussian,
-    SuccessiveElimination,
 )
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
+from mfhpo.identification.elimination import LevelByLevel
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import stitched_boundary
 from mfhpo.racing.race import Race
@@ -119,12 +118,12 @@ def _policy(instance: Instance, condition: Condition, delta: float) -> Race:
     if radius is not None:
         options["radius"] = radius
     if condition.variant == "SE":
-        return SuccessiveElimination(problem, **options)
+        return IISE(problem, variant="se", **options)
     # Where the radius is too small, the audit would find the bounds contradicted; where all
     # intervals hold it finds nothing. So it is left on, but for the control.
     options["audit"] = condition.shrink == 1.0
     if condition.variant == "MFE":
-        return MaximumFidelityExploit(problem, **options, fraction=1.0)
+        return Race(problem, LevelByLevel(problem, fraction=1.0), **options)
     policy: Race = _POLICIES[condition.variant.split()[0]](problem, **options)
     return policy
 

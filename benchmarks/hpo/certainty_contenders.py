@@ -10,7 +10,7 @@ import mfhpo
 from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
 from benchmarks.hpo.certainty_halving import halve, hyperband
 from benchmarks.hpo.certainty_races import DELTA, Source, instance_of, run_until_sure
-from mfhpo import IISE, MFTopTwo, SuccessiveElimination
+from mfhpo import IISE, MFTopTwo
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.bias import Kind
@@ -119,7 +119,11 @@ CONTENDERS: dict[str, Contender] = {
     ),
     f"halving, then MFTopTwo on its best {SHORTLIST}": Contender(_shortlist, "shortlist", "none"),
     "every arm once at the target": Contender(_once_each, "once", "none"),
-    "SE, target only": Contender(_policy(SuccessiveElimination, "max", "none"), "SE", "none"),
+    "SE, target only": Contender(
+        _policy(lambda problem, **options: IISE(problem, variant="se", **options), "max", "none"),
+        "SE",
+        "none",
+    ),
     "LUCB, target only": Contender(_policy(MFLUCB, "max", "none"), "MF-LUCB", "none"),
     "MFTopTwo, target only": Contender(_policy(MFTopTwo, "max", "none"), "MFTopTwo", "none"),
     **{

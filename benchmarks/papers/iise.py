@@ -27,11 +27,7 @@ from benchmarks.provenance import provenance
 from benchmarks.report import progress
 from benchmarks.simulation.blocks import run_rounds
 from benchmarks.simulation.instances import GaussianInstance, Instance
-from mfhpo.identification.elimination import (
-    IISE,
-    MaximumFidelityExploit,
-    SuccessiveElimination,
-)
+from mfhpo.identification.elimination import IISE, LevelByLevel
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.racing.race import Race
@@ -257,17 +253,10 @@ def policy_of(algorithm: str, instance: Instance, delta: float, mfe_fraction: fl
     problem = instance.problem("order" if algorithm == "IISE-gamma" else "max")
     radius = HoeffdingRadius(math.sqrt(instance.variance))
     if algorithm == "SE":
-        return SuccessiveElimination(problem, delta=delta, radius=radius)
-    if algorithm == "MFE":
-        return MaximumFidelityExploit(
-            problem,
-            delta=delta,
-            fraction=mfe_fraction,
-            radius=radius,
-            audit=False,
-            preselect=False,
-        )
-    return IISE(problem, delta=delta, radius=radius, audit=False, preselect=False)
+        return IISE(problem, variant="se", delta=delta, radius=radius)
+    fraction = mfe_fraction if algorithm == "MFE" else None
+    rule = LevelByLevel(problem, preselect=False, fraction=fraction)
+    return Race(problem, rule, delta=delta, radius=radius, audit=False)
 
 
 def _table(results: dict[str, dict[str, Figure]]) -> str:

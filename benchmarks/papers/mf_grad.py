@@ -13,7 +13,6 @@ import argparse
 import math
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -34,9 +33,9 @@ from benchmarks.simulation.instances import GaussianInstance, Instance
 from benchmarks.simulation.runner import RunResult, run
 from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.bounds import cost_lower_bound
-from mfhpo.identification.elimination import IISE, LevelByLevel, SuccessiveElimination
+from mfhpo.identification.elimination import IISE, LevelByLevel
 from mfhpo.identification.gradient import MFGrad
-from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.problem import Problem
 from mfhpo.racing.race import Race
 
@@ -57,7 +56,7 @@ ALGORITHMS: dict[str, Callable[[Problem, float], Race]] = {
         problem, delta=delta, audit=False, learning_rate=0.25, stop="published"
     ),
     "IISE": lambda problem, delta: IISE(problem, delta=delta, audit=False),
-    "SE": lambda problem, delta: SuccessiveElimination(problem, delta=delta),
+    "SE": lambda problem, delta: IISE(problem, variant="se", delta=delta),
     "LUCB, EXPLORE-A": lambda problem, delta: MFLUCB(
         problem, explore="A", delta=delta, audit=False
     ),
@@ -156,8 +155,6 @@ def _run(
         policy = ALGORITHMS[algorithm](instance_of(case.instance, data).problem("max"), 0.5)
         assert isinstance(policy, MFLUCB)
         run_lucb(policy, instance_of(case.instance, data), np.random.default_rng(0), max_pulls=100)
-    # What the safeguard says belongs to a user's race, not to thousands of them.
-    warnings.simplefilter("ignore", FidelityExhaustedWarning)
     found = []
     for repeat in range(start, stop):
         rng = np.random.default_rng([seed, number, list(ALGORITHMS).index(algorithm), repeat])

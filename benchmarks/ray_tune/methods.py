@@ -15,7 +15,7 @@ from benchmarks.ray_tune.tables import EPOCHS
 from benchmarks.simulation.instances import GaussianInstance
 from benchmarks.simulation.runner import run
 from benchmarks.tune_clock import ReplayedCurves, SimulatedRun, simulate
-from mfhpo import IISE, MFTopTwo, Problem, SuccessiveElimination
+from mfhpo import IISE, MFTopTwo, Problem
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
@@ -272,7 +272,7 @@ METHODS: dict[str, Callable[[Race], Answer]] = {
     "HyperBand": _of_tune(lambda: HyperBandScheduler(max_t=EPOCHS)),
     "MFEliminationScheduler, declared": _eliminated,
     "ASHA, then MFTopTwo on its best 8": _shortlisted,
-    "SE, last level only": _elimination(SuccessiveElimination),
+    "SE, last level only": _elimination(IISE, variant="se"),
     "IISE, max bias declared": _elimination(IISE),
     "IISE, order bias declared": _elimination(IISE, "order"),
     "MFTopTwo, max bias declared": _top_two("max"),

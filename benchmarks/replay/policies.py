@@ -17,8 +17,6 @@ from mfhpo import (
     Bias,
     BlockElimination,
     Bounded,
-    Elimination,
-    MaximumFidelityExploit,
     MFElimination,
     MFGrad,
     MFTopTwo,
@@ -27,7 +25,6 @@ from mfhpo import (
     Problem,
     Pull,
     SubGaussian,
-    SuccessiveElimination,
     ZoomingRCUCB,
 )
 from mfhpo.censored import Linear
@@ -193,7 +190,7 @@ _BEST_ARM: dict[str, Callable[..., Policy]] = {
     "MFLUCB": MFLUCB,
     "MFGrad": MFGrad,
     "MFTopTwo": MFTopTwo,
-    "SuccessiveElimination": SuccessiveElimination,
+    "SuccessiveElimination": partial(IISE, variant="se"),
 }
 _LOSS_OF_TIME = {"cost": Linear(0.01), "horizon": _MOST}
 _SEARCHES: dict[str, tuple[type, dict[str, Any], int]] = {
@@ -217,8 +214,8 @@ POLICIES: dict[str, Callable[[Path], Any]] = {
     "policy IISE, estimated bias": partial(
         _raced, partial(IISE, estimated_bias="eliminate"), _UNKNOWN
     ),
-    "policy Elimination": partial(_raced, Elimination, _ORDER),
-    "policy MaximumFidelityExploit": partial(_raced, MaximumFidelityExploit, _DECLARED),
+    "policy Elimination": partial(_raced, IISE, _ORDER),
+    "policy MaximumFidelityExploit": partial(_raced, partial(IISE, variant="mfe"), _DECLARED),
     "policy MFLUCB, EXPLORE-A": partial(_raced, partial(MFLUCB, explore="A"), _DECLARED),
     "policy MFLUCB, EXPLORE-B": partial(_raced, partial(MFLUCB, explore="B"), _DECLARED),
     "policy MFGrad, published stop": partial(_raced, partial(MFGrad, stop="published"), _DECLARED),

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,8 +43,8 @@ def settings(policy: str) -> RaceSettings:
     return replace(found, declared=replace(found.declared, make=_silent))
 
 
-def _silent(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    policy = make_best_policy(problem, sign, {**options, "aim": "best arm"})
+def _silent(problem: Problem, **options: Any) -> Policy:
+    policy = make_best_policy(problem, **{**options, "aim": "best arm"})
     vars(policy)["tell"] = lambda pull, observation: None
     return policy
 

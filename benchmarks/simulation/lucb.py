@@ -19,13 +19,12 @@ from benchmarks.simulation.lucb_loop import (
 )
 from benchmarks.simulation.published_radius import PublishedRadius, published_radii
 from benchmarks.simulation.sums import needs_values, radius_after, take_sums
-from mfhpo.identification.explore import Duel, explored
 from mfhpo.identification.lucb import Lucb
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo.problem import Problem
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import Explore
 from mfhpo.racing.race import Race, only_steers
-from mfhpo.racing.rule import Known
+from mfhpo.racing.rule import Expected, Known
 
 _SCHEDULES = {"pulls": PULLS, "rounds": ROUNDS}
 
@@ -51,13 +50,17 @@ class PublishedRule:
         self.radii = radii
         self.schedule = schedule
         self.needs = replace(lucb.needs, note=self.note)
-        self.propose = lucb.propose
         self.verdict = lucb.verdict
 
     def plan(self, known: Known) -> None:
         """See `Rule.plan`."""
         self.lucb.plan(known)
         self.set_time(known)
+
+    def propose(self, known: Known, expected: Expected) -> Pull:
+        """Return the first usable pair without a pull, or what the rule wants."""
+        arm, fidelity = unseen(self.lucb.rules, expected.counts, known.roster.active)
+        return Pull(arm, fidelity) if arm >= 0 else self.lucb.propose(known, expected)
 
     def note(self, known: Known, arm: int) -> None:
         """See `Needs.note`."""
@@ -103,23 +106,13 @@ class PublishedLUCB(Race):
         radii = published_radii(problem, steers or explore == "top")
         lucb = Lucb(
             problem,
-            steers,
             explore,
             best_at_most,
             second_at_least,
             safeguard=False,
-            choose=_unseen_first,
         )
         rule = PublishedRule(lucb, radii, _SCHEDULES[schedule])
         super().__init__(problem, rule, radius=radii, **options)
-
-
-def _unseen_first(duel: Duel, explorations: int) -> tuple[int, int]:
-    if duel.cells.counts.min() == 0:
-        arm, fidelity = unseen(duel.rules, duel.cells.counts, duel.highs > -np.inf)
-        if arm >= 0:
-            return arm, fidelity
-    return explored(duel, explorations)
 
 
 def play(policy: Race, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:
@@ -152,7 +145,6 @@ def play(policy: Race, running_sums: ArmRunningSums, max_pulls: int | None = Non
         active=policy.known.roster.active.copy(),
         by=np.full(n_arms, -1, dtype=np.int64),
         committed=lucb.committed.copy(),
-        exhausted=lucb.exhausted.copy(),
         clock=np.array([policy.pulls, lucb.explorations]),
         widths=_radii_by_count(policy, int(start.max()) + length),
         tape=np.zeros((n_arms, n_fidelities, length)),
@@ -222,4 +214,3 @@ def _tell_played(policy: Race, race: Played, origin: FloatArray) -> None:
     if gone.any():
         policy.known.roster.eliminate(np.flatnonzero(gone), race.by[gone])
     lucb.committed = race.committed
-    lucb.note_exhausted(policy.known, race.exhausted)

@@ -32,7 +32,6 @@ class Played(NamedTuple):
     active: BoolArray  # arms in the race, shape (K,)
     by: IntArray  # by which arm the others were eliminated, shape (K,)
     committed: IntArray  # commitments of EXPLORE-B, shape (K,)
-    exhausted: BoolArray  # the fidelities that the safeguard has left, shape (M,)
     clock: IntArray  # pulls, and M-ths of explorations so far, shape (2,)
     widths: FloatArray  # radii by count, shape (M, N); of the published radius without `growth`
     tape: FloatArray  # sums of the first ``start + 1``, ``start + 2``, ... values, shape (K, M, B)
@@ -111,7 +110,7 @@ def run_race(
         if lows[leader] >= highs[rival] - rules.epsilon:  # Algorithm 1, Line 3
             return -1, leader
         arms = leader, rival
-        duel = Duel(rules, cells, lows, highs, arms, race.committed, race.exhausted)
+        duel = Duel(rules, cells, lows, highs, arms, race.committed)
         commit(duel)
         arm, m = -1, -1
         if schedule and counts.min() == 0:

@@ -8,11 +8,10 @@ from typing import Any, get_args
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from mfhpo import IISE
 from mfhpo._validation import check_choice, check_dictionaries
-from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.problem import Policy, Problem
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo_sklearn.policy_search import PolicySearchCV, described
@@ -143,7 +142,7 @@ class MFSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             seed=seed,
             shares_replicates=True,
-            make=_make_elimination if self._eliminates else None,
+            make=IISE if self._eliminates else None,
             describe=described,
         )
         assert isinstance(settings, RaceSettings | SearchSettings)  # a resource has levels
@@ -174,10 +173,6 @@ class IISESearchCV(MFSearchCV):
     """
 
     _eliminates = True
-
-
-def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    return make_elimination(problem, sign, {**options, "variant": None})
 
 
 def _listed(candidates: Any) -> list[dict[str, Any]]:

@@ -40,14 +40,12 @@ class Baseline:
     name, params
         Of the baseline.
     verdict
-        "better": the winner is better. "not told apart": it may be no better. "winner": the
-        baseline is the winner. "failed": its evaluations fail too often, and it was not compared.
+        "better", of the winner; "not told apart"; "winner", of the baseline itself; or "failed":
+        its evaluations fail too often, and it was not compared.
     difference
-        By how much the winner's mean is better than the baseline's; NaN without both means. The
-        winner was chosen by this mean, so that it is too large on average.
+        By how much the winner's mean is better than the baseline's; NaN without both means.
     at_least
-        A lower bound on by how much the winner is truly better; negative if it may be worse,
-        infinite where the baseline gave the worst value, minus infinity where nothing is known.
+        A lower bound on by how much the winner is truly better, negative if it may be worse.
     delta
         Probability that this bound, or the claim of the certificate, is wrong.
     """
@@ -81,10 +79,9 @@ class Baseline:
 
 
 class AgainstBaseline:
-    """Compares whichever arm a race chooses with one of its arms, the baseline.
+    """Compares whichever arm a race with its share of delta chooses with the baseline.
 
-    The race is one with its share of delta (`delta_of_race`). What is known when the baseline
-    leaves it stays true, so that it is to `look` after each value.
+    What is known when the baseline leaves stays true, so that it is to `look` after each value.
     """
 
     def __init__(self, policy: Race, arm: int) -> None:
@@ -114,16 +111,14 @@ class AgainstBaseline:
         known.duel = (winner, self.arm) if winner is not None and is_held else ()
 
     def _is_within_reach(self, winner: int) -> bool:
-        """Tell whether the race's winner seems better, and may be by more than epsilon.
-
-        Bounds hold at all times, whenever the race ends; but not those by a few planned looks.
-        """
+        """Tell whether the race's winner seems better, and may be by more than epsilon."""
         policy, arm, roster = self._policy, self.arm, self._policy.known.roster
         if policy.is_measuring:
             self._race_cost = math.inf
             return False
         self._race_cost = min(self._race_cost, policy.cost)
         gone = roster.withdrawn[arm] or roster.ruled_out[arm]
+        # Bounds by a few planned looks do not hold whenever a race ends.
         if winner == arm or gone or isinstance(policy, GroupSequential):
             return False
         is_spent = policy.cost >= (1.0 + _SHARE_TO_TELL) * self._race_cost
@@ -148,7 +143,8 @@ class AgainstBaseline:
         elif roster.ruled_out[arm]:
             verdict, at_least = "better", math.inf
         else:
-            difference = self._seen_at_target(winner)
+            counts = policy.known.evidence.counts[[winner, arm], policy.problem.target]
+            difference = seen_lead(policy, winner, arm) if counts.all() else math.nan
             behind = min(tolerance(policy, winner), math.inf if most is None else most)
             at_least = max(lead(policy, winner, arm), -behind)
             by = None if self._exit is None else self._exit[0][0]
@@ -157,7 +153,3 @@ class AgainstBaseline:
             verdict = "better" if at_least > 0.0 or by == winner else verdict
         delta = 0.0 if policy.known.needs.is_exact(policy.known) else self.delta
         return Baseline(name, dict(params), verdict, difference, at_least, delta)
-
-    def _seen_at_target(self, winner: int) -> float:
-        counts = self._policy.known.evidence.counts[[winner, self.arm], self._policy.problem.target]
-        return seen_lead(self._policy, winner, self.arm) if counts.all() else math.nan

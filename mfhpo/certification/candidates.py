@@ -1,7 +1,4 @@
-"""The candidates of a shortlist: what the search promised, and what new evaluations say.
-
-Equal values of candidates may mean a fixed seed, or a score that is too coarse.
-"""
+"""The candidates of a shortlist: what the search promised, and what new evaluations say."""
 
 from __future__ import annotations
 
@@ -9,10 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.sentences import joined, outcomes_in_words
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
@@ -20,22 +18,15 @@ Standing = Literal["certified", "best so far", "not told apart", "worse", "faile
 T = TypeVar("T")
 
 TOP = 6
-"""The configurations that are compared by default.
-
-Of fewer, the best is more often left out; more cost more, and are hardly ever better.
-"""
-
-LEAST_REPEATS = 4
-"""Repeats that say how much values of a configuration vary, or that they do not."""
+"""The configurations that are compared by default: of fewer, the best is more often left out."""
 
 _FAR_BELOW = 3.0  # standard errors by which a configuration is far below the best
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration of the shortlist; the `claim` is its value in the search, or their mean.
+    """A configuration of the shortlist; the `claim` is its mean value in the search, or NaN.
 
-    A baseline that the search has not evaluated has a claim of NaN.
     `best_value` is that of the search's best trial, for the candidate that the trial is one of.
     """
 
@@ -52,27 +43,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """What is compared, the best first, and where it comes from.
-
-    `luckiest` is the position of the search's own answer. `about` names the subject of a claim,
-    such as "the 8 best of 200 trials", and `words` say how they were chosen. `baseline` is the
-    position of the configuration in use today, if it is known. `own_values` are those of the search
-    for each candidate, if it has any; with `shares_splits`, the n-th ones of all candidates come
-    from the same split.
-    """
+    """What is compared, the best first, and where it comes from."""
 
     candidates: tuple[Candidate, ...]
-    luckiest: int
-    about: str
-    words: str
-    baseline: int | None = field(default=None, kw_only=True)
+    luckiest: int  # the position of the search's own answer
+    about: str  # the subject of a claim, such as "the 8 best of 200 trials"
+    words: str  # how they were chosen
+    baseline: int | None = field(default=None, kw_only=True)  # its position
+    # Of the search for each candidate; the n-th ones of all may come from the same split.
     own_values: tuple[tuple[float, ...], ...] = field(default=(), kw_only=True)
     shares_splits: bool = field(default=False, kw_only=True)
-
-    @property
-    def noise(self) -> float | None:
-        """The standard deviation of one value, by the search's repeats; None if too few."""
-        return own_noise(self.own_values)
 
 
 def own_noise(own_values: Sequence[Sequence[float]]) -> float | None:
@@ -87,10 +67,7 @@ def own_noise(own_values: Sequence[Sequence[float]]) -> float | None:
 def n_finalists(
     own_values: Sequence[Sequence[float]], sign: float, top: int | None
 ) -> tuple[int, int]:
-    """Return how many of a ranking by their own values to compare, and how many of `TOP` to drop.
-
-    Without a `top`, those at the end leave that are below the first one by a few standard errors.
-    """
+    """Return how many of a ranking to compare, and how many of `TOP` are far below the first."""
     if top is not None:
         return top, 0
     own_values = own_values[:TOP]
@@ -109,8 +86,7 @@ def best_of(
 ) -> tuple[list[T], int, int | None]:
     """Return the first `top` of a ranking, and the places of the luckiest and of the baseline.
 
-    The luckiest takes the last place if it is not among them. The baseline comes besides; if it is
-    the only one, so does the best of the others. ValueError if there are none.
+    The luckiest takes the last place if it is not among them, and the baseline comes besides.
     """
     kept = list(ranked[:top])
     if luckiest >= top:
@@ -153,24 +129,19 @@ class CandidateResult(Candidate):
 
     Parameters
     ----------
-    evaluations
-        Number of new evaluations that gave a value and that the mean rests on.
-    mean
-        Their mean; NaN without any.
+    evaluations, mean
+        Number of new evaluations that the mean rests on, and that; NaN without any.
     interval
         Bounds on the true mean that hold for all candidates together, at all times, with
-        probability 1 - delta. Within the declared range of the values; infinite where there are too
-        few evaluations for bounds of any use.
+        probability 1 - delta; infinite where there are too few evaluations.
     gap, gap_interval
-        By how much the promise was better than the mean, positive if that was too much; and bounds
-        on by how much it was better than the true mean.
+        By how much the promise was better than the mean; and bounds on by how much it was better
+        than the true mean.
     standing
         "certified"; "best so far", if it leads without being certified; "not told apart" from the
-        leader; "worse" than another candidate; "failed", if it left because its evaluations fail
-        too often: it was not compared.
+        leader; "worse" than another candidate; "failed" too often, and not compared.
     values, failures, stops
         Number of new evaluations with a value, that failed, and that were stopped at a time limit.
-        The mean and the interval are those of evaluations with a value.
     """
 
     evaluations: int
@@ -184,19 +155,11 @@ class CandidateResult(Candidate):
     stops: int = 0
 
     @classmethod
-    def of(
-        cls,
-        candidate: Candidate,
-        sign: float,
-        mean: float,
-        interval: tuple[float, float],
-        **more: Any,
-    ) -> CandidateResult:
+    def of(cls, candidate: Candidate, sign: float, **told: Any) -> CandidateResult:
         """Compare a promise with new evaluations; `sign` is -1 where values are minimised."""
-        low, high = sorted(sign * (candidate.promise - bound) for bound in interval)
-        gap = sign * (candidate.promise - mean)
-        told: dict[str, Any] = {"mean": mean, "interval": interval, "gap": gap}
-        return cls(**vars(candidate), gap_interval=(low, high), **told, **more)
+        low, high = sorted(sign * (candidate.promise - bound) for bound in told["interval"])
+        gap = sign * (candidate.promise - told["mean"])
+        return cls(**vars(candidate), gap=gap, gap_interval=(low, high), **told)
 
     @property
     def outcomes(self) -> str:
@@ -206,16 +169,12 @@ class CandidateResult(Candidate):
         return outcomes_in_words(self.values, self.failures, self.stops)
 
 
-Named: TypeAlias = Sequence[tuple[str, Sequence[float]]]
-"""The values of candidates, with their names."""
-
-
 def vary(values: Sequence[float]) -> bool:
     """Return whether values differ."""
     return any(value != values[0] for value in values)
 
 
-def on_constant_values(told: Named) -> list[str]:
+def on_constant_values(told: Sequence[tuple[str, Sequence[float]]]) -> list[str]:
     """Return the condition on candidates whose values are equal, though others' vary."""
     constant = [name for name, own in told if len(own) >= 3 and not vary(own)]
     if not (constant and any(vary(own) for _, own in told)):
@@ -223,7 +182,7 @@ def on_constant_values(told: Named) -> list[str]:
     return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
 
 
-def on_coarse_values(told: Named, in_blocks: bool) -> list[str]:
+def on_coarse_values(told: Sequence[tuple[str, Sequence[float]]], in_blocks: bool) -> list[str]:
     """Return a notice if scores in [0, 1] are too coarse for normal noise."""
     coarse = [
         name

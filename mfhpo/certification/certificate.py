@@ -12,6 +12,7 @@ from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.selection import new_data_in_words
 from mfhpo.racing.sentences import (
     FIXED,
+    aim_in_words,
     corrected_in_words,
     joined,
     never_in_words,
@@ -31,9 +32,8 @@ _ROUNDING = 1e-12  # of a mean: those of equal values differ by less
 class Certificate:
     """Which configuration of a shortlist to be content with, what it is worth, how sure that is.
 
-    ``print`` it: the text says all of it. The tolerance that is certified and `within` rest on one
-    event of probability 1 - delta; the intervals, which say what each candidate is worth, on
-    another one.
+    ``print`` it: the text says all of it. What is certified rests on one event of probability 1 -
+    delta, and the intervals on another one.
 
     Parameters
     ----------
@@ -45,29 +45,22 @@ class Certificate:
         to be derived from a noise that is not known.
     within
         The smallest tolerance that holds now: with probability at least 1 - delta, no compared
-        candidate is better than the winner by more than this. At most epsilon where that is
-        certified; infinite where nothing can be said.
-    finished
-        Whether the race is over: certified, out of budget, or without a noise that can be seen.
-    certified, reason
-        Whether epsilon is reached, and why or why not.
+        candidate is better than the winner by more than this. Infinite where nothing can be said.
+    finished, certified, reason
+        Whether the race is over, whether epsilon is reached, and why or why not.
     evaluations, remaining
         Number of evaluations that were paid for, failures included, and a guess at how many more a
-        certificate takes: 0 when certified, infinite for a tie with epsilon = 0 or where there are
-        too few replicates, None when too little is known.
+        certificate takes: 0 when certified, infinite where no number will do, None when too little
+        is known.
     about, shortlist
         What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
-    assumptions, conditions, notices
+    assumptions, conditions, notices, unseen
         See `mfhpo.problem.Recommendation`.
-    unseen
-        See `mfhpo.problem.Recommendation`. It is empty too if nothing rests on rare outcomes.
     corrected_mean
         An estimate of what the winner is worth, corrected for its having been chosen by the same
-        evaluations (`mfhpo.certification.selection`). `mean` is the plain mean, which is too good
-        by up to 1.4 standard errors where eight candidates are equally good. NaN without a winner.
+        evaluations (`mfhpo.certification.selection`). NaN without a winner.
     baseline
-        How the winner compares with the configuration in use today; None where none was named. It
-        shares delta with the claim.
+        How the winner compares with the configuration in use today; None where none was named.
     replicates
         Number of the replicates that the claim is about, such as five folds; None where they have
         no end.
@@ -79,8 +72,7 @@ class Certificate:
     results
         Of Ray Tune's: the new evaluations, which are an experiment of their own.
     best_estimator_
-        Of scikit-learn's: the estimator with the winning setting, fitted on all data; None with
-        ``refit=False``, or if `certify` was interrupted.
+        Of scikit-learn's: the estimator with the winning setting, fitted on all data, or None.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -156,10 +148,7 @@ class Certificate:
         return self.candidates[self.luckiest]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain JSON values (None for what is not finite).
-
-        What `repr` does not show, such as results, is left out, and what was not asked for.
-        """
+        """Return the certificate as plain JSON values (None for what is not finite)."""
         hidden: dict[str, Any] = {each.name: None for each in fields(self) if not each.repr}
         left_out = {*hidden, *(name for name in _OF_SOME if getattr(self, name) is None)}
         content = plain(asdict(replace(self, **hidden)))
@@ -204,10 +193,7 @@ class Certificate:
             names = joined([winner.name, *(result.name for result in self.tied)])
             lines.append(f"  tie         {names} have the same mean over all replicates")
         if not self.certified:
-            epsilon = "one standard deviation of the noise"
-            if math.isfinite(self.epsilon):
-                epsilon = f"{self.epsilon:.3g}"
-            lines.append(f"  aim         epsilon = {epsilon}, delta = {self.delta:g}")
+            lines.append(f"  aim         {aim_in_words(self.epsilon, self.delta)}")
         return [*lines, f"  because     {self.reason}"]
 
     def _claim_in_words(self) -> list[str]:

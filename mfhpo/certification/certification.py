@@ -1,10 +1,7 @@
 """The race among the candidates of a shortlist, and its certificate.
 
-A search's best few are evaluated again, from scratch. Which policy chooses the evaluations and
-computes the intervals depends on who asks. `certify` of a study: the one that `recommend_policy`
-chooses. `certify` where candidates share their splits or seeds: `BlockElimination`. A search on a
-budget, which looks a few times: `GroupSequential`. The values of the search have made the
-shortlist, so they are biased by their own luck: no mean contains them.
+The values of the search have made the shortlist, so they are biased by their own luck: the means
+contain new evaluations only.
 """
 
 import math
@@ -16,10 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_index, check_probability
+from mfhpo._validation import check_count, check_index, check_probability, shown
 from mfhpo.certification.baseline import AgainstBaseline, Baseline, delta_of_race
 from mfhpo.certification.candidates import (
-    LEAST_REPEATS,
     Candidate,
     CandidateResult,
     on_coarse_values,
@@ -27,15 +23,18 @@ from mfhpo.certification.candidates import (
     vary,
 )
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.choice import check_contest, choose_blocks, choose_for_shortlist
+from mfhpo.certification.choice import recommend_policy
 from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
+from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.identification.round_elimination import RoundElimination
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian, within_range
 from mfhpo.problem import Labels, Observation, Policy, Problem, Pull
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
+from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.race import Race
 from mfhpo.racing.sentences import joined, unseen_in_words
 
@@ -48,59 +47,40 @@ _LEAST_REPLICATES = 10
 # A radius that is stated, at most, as a multiple of the range of all values.
 _WIDEST = 2.0
 
-_HIDDEN_NOISE = (
+_HIDDEN = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
-    "seen: with a fixed seed or split, the search's own values say which is best for that one, and "
-    "nothing is known of others"
-)
-_HIDDEN_IN_BLOCKS = (
-    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
-    "seen: a score that has few values on such data, or a seed or split that is always the same; "
-    "take a finer score or more data, and draw a new seed in every replicate"
+    "seen: draw a new seed or split in every evaluation, or take a finer score or more data"
 )
 
 
 class Certification:
-    """A race among the candidates of a shortlist.
+    """A race among the candidates of a shortlist, whose `policy` chooses the evaluations.
 
-    Evaluate what `ask` names, anywhere, and `tell` the values. The `policy` chooses the
-    evaluations.
+    Evaluate what `ask` names, anywhere, and `tell` the values.
 
     Parameters
     ----------
     candidates, luckiest, maximise
         The shortlist, at least two; the position of the one that the search would have handed over;
         and whether larger values are better.
-    delta, sigma, max_failures
+    delta, epsilon, sigma, max_failures
         See `mfhpo.search.BudgetedSearch`.
-    epsilon
-        Tolerance in the unit of the values. 0 asks for the very best, which may never be certain.
-        None: one standard deviation of the noise, estimated from the first evaluations.
-    budget
-        Largest number of evaluations, failures included. When it is spent, the answer is not
-        certified, but says what holds. None: no limit.
-    measure
-        Least number of evaluations of the winner.
+    budget, measure
+        Largest number of evaluations, failures included, and least number of the winner's.
     blocks
-        Whether evaluations of the same block share their replicate, a split or a seed. Candidates
-        are then compared by their differences in the same blocks, and the claim is about the mean
-        over replicates. Of a `sigma` only `Bounded` has a part in it, and the budget must pay for
-        one block (ValueError).
+        Whether candidates share the replicates of a block, a split or a seed. A `sigma` has no part
+        then, but for `Bounded` values.
     replicates
-        Number of replicates, such as 5 folds or the questions of a test, in random order. The claim
-        is about these. With `Bounded` values, or at most 10 replicates, it supposes no normal
-        noise, and an `epsilon` of None is 0. None: they have no end.
+        Number of replicates, such as 5 folds or the questions of a test, in random order, which the
+        claim is about. None: they have no end.
     first_look
-        Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
-        at least 2; they take fewer evaluations where there are few. A budget has no part in it
-        (ValueError), and `measure` is not used. None: the race is looked at after each evaluation.
+        Evaluations of each candidate before the first planned look (`GroupSequential`), without a
+        budget and `measure`. None: the race is looked at after each evaluation.
     certifier
-        Makes the policy, of a problem with one level and of options, where neither `blocks` nor
-        `first_look` is given. None: the one that suits the problem.
+        Makes the policy, where neither `blocks` nor `first_look` is given. None: the one that suits
+        the problem.
     baseline
-        The position of the configuration in use today, to which the winner is compared. That takes
-        half of delta: the claim and this comparison hold together with probability 1 - delta. None:
-        there is none.
+        The position of the configuration in use today (`mfhpo.certification.baseline`), or None.
     seed
         Of the order in which candidates are evaluated first.
 
@@ -141,7 +121,6 @@ class Certification:
         if n < 2:
             raise ValueError(f"candidates must be at least 2, got {n}.")
         check_index("luckiest", luckiest, n)
-        check_contest(blocks, sigma, replicates, first_look, budget)
         self.candidates = tuple(candidates)
         self._values: list[list[float]] = [[] for _ in candidates]
         self._ruled_out: Counter[int] = Counter()  # evaluations that gave the worst value
@@ -149,6 +128,16 @@ class Certification:
         self._sign = 1.0 if maximise else -1.0
         self._worst = -math.inf * self._sign
         self._noise = as_noise(sigma)  # of the values as they are told
+        usable = (EstimatedNoise,) if first_look is not None else (EstimatedNoise, Bounded)
+        if blocks and not isinstance(self._noise, usable):
+            raise ValueError(
+                f"sigma={shown(sigma)} has no part in blocks; declare Bounded(low, high) if no "
+                f"value lies outside, or leave it out."
+            )
+        if replicates is not None and not blocks:
+            raise ValueError(f"replicates={replicates} has no part without blocks; leave it out.")
+        if first_look is not None and budget is not None:
+            raise ValueError(f"budget={budget} has no part beside first_look; leave one out.")
         noise = mirrored_noise(self._noise, self._sign)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         self._delta = check_probability("delta", delta)
@@ -160,12 +149,11 @@ class Certification:
         else:
             least = n if blocks else 1
             options["budget"] = None if budget is None else check_count("budget", budget, least)
-            choice = choose_blocks() if blocks else choose_for_shortlist(problem)
-            make = choice.make if certifier is None or blocks else certifier
+            make = BlockElimination if blocks else certifier or _certifier_of(problem)
             made = make(problem, measure=measure, **options)
         assert isinstance(made, Race)
         self.policy = made
-        made.most_blocks = replicates
+        made.most_blocks = None if replicates is None else check_count("replicates", replicates, 1)
         self._baseline = None
         if baseline is not None:
             self._baseline = AgainstBaseline(made, check_index("baseline", baseline, n))
@@ -186,12 +174,10 @@ class Certification:
         return pulls[0] if pulls else None
 
     def tell(self, pull: Pull, value: float | None, stopped_at: float | None = None) -> None:
-        """Learn from an evaluation that was asked for; None or what is not finite is a failure.
+        """Learn from an evaluation; None or what is not finite is a failure, unless it was stopped.
 
-        One that was stopped at a limit, in seconds, is none, and has no value.
-
-        Values of a candidate belong in the order in which their evaluations were begun (see
-        `mfhpo.experiment.ledger`); in blocks, and for candidates, any order does.
+        The values of a candidate belong in the order in which their evaluations were begun, but in
+        blocks.
         """
         signed = None if value is None else self._sign * value
         observation = Observation(signed, censored_at=stopped_at)
@@ -202,11 +188,7 @@ class Certification:
             self._baseline.look()
 
     def rule_out(self, arm: int) -> None:
-        """Note an evaluation that gave the worst value: -inf where values are maximised.
-
-        The candidate's mean is that value, so that it leaves and is worse than all others. The
-        evaluation is paid, and is neither a value nor a failure.
-        """
+        """Note an evaluation that gave the worst value, such as -inf: so is the mean then."""
         self._ruled_out[arm] += 1
         self.policy.held_cost += 1.0
         self.policy.rule_out(arm)
@@ -236,11 +218,7 @@ class Certification:
         return repeats >= max(LEAST_REPEATS, len(counts))
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
-        """Return the answer so far.
-
-        `about` names the subject of the claim, such as "the 8 best of 200 trials". `shortlist` says
-        how these were chosen.
-        """
+        """Return the answer so far (see `Certificate` for `about` and `shortlist`)."""
         answer, hidden, worst = self.policy.recommend(), self.noise_is_hidden, self._worst
         winner = None if math.isnan(answer.mean) else answer.arm
         reason, notices = answer.reason, [*answer.notices]
@@ -250,7 +228,7 @@ class Certification:
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self._values[arm]]
             winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
-            reason, notices = _HIDDEN_IN_BLOCKS if self._in_blocks else _HIDDEN_NOISE, []
+            reason, notices = _HIDDEN, []
         n_left = len(self.candidates) - len(self._ruled_out)
         is_last = winner is not None and n_left == 1 and not hidden
         if is_last or not n_left:
@@ -342,8 +320,8 @@ class Certification:
             found = CandidateResult.of(
                 candidate,
                 self._sign,
-                mean if count else math.nan,
-                interval,
+                mean=mean if count else math.nan,
+                interval=interval,
                 evaluations=count,
                 standing=standings[arm].item(),
                 values=n_values,
@@ -384,12 +362,14 @@ class Certification:
             and result.standing != "failed"
             and result.evaluations
         ]
-        # The closest one has the highest upper bound, and if that is infinite, the highest mean.
-        closest = sorted(
-            rivals,
-            key=lambda one: (max(self._sign * b for b in one.interval), self._sign * one.mean),
-            reverse=True,
-        )
-        seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
+        closest = sorted(rivals, key=lambda one: self._sign * one.mean)[-1:]
+        seen = [(result.name, result.evaluations) for result in (results[winner], *closest)]
         unit = "replicates" if self._in_blocks else "evaluations"
         return unseen_in_words(seen, self._delta, unit)
+
+
+def _certifier_of(problem: Problem) -> MakeCertifier:
+    """Return what makes the policy that suits a few candidates at the target."""
+    if isinstance(problem.noise, (EstimatedNoise, Gaussian)):
+        return RoundElimination  # rounds need the fewest evaluations of a few candidates
+    return recommend_policy(problem).make

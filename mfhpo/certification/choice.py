@@ -6,22 +6,17 @@ from typing import Any, get_args
 
 from mfhpo._validation import (
     check_choice,
-    check_count,
-    check_finite,
     check_instance,
     check_name,
     shown,
 )
 from mfhpo.identification.block_elimination import BlockElimination
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo.identification.elimination import IISE
 from mfhpo.identification.lucb import MFLUCB
-from mfhpo.identification.round_elimination import RoundElimination
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Policy, Problem
-from mfhpo.racing.declaration import SigmaLike, as_noise
 from mfhpo.racing.options import Aim
-from mfhpo.racing.race import Race
 from mfhpo.regret import MFUCB, MFElimination
 
 # For users whose objective is minimised while the reward per pull is maximised.
@@ -44,30 +39,24 @@ _NO_PART: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """A policy for a problem, and why this one.
+    """A policy for a problem.
 
     Parameters
     ----------
     policy
-        The policy's class.
+        Its class.
     reason
-        Why this one, in words.
+        Why this one.
     """
 
     policy: type[Policy]
     reason: str
 
     def make(self, problem: Problem, **options: Any) -> Policy:
-        """Make the policy, or raise TypeError where its class has no such option."""
+        """Make the policy; TypeError where its class has no such option."""
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
-        try:
-            make: Callable[..., Policy] = self.policy
-            return make(problem, **options)
-        except TypeError as error:
-            raise TypeError(
-                f"{self.policy.__name__} was chosen, and cannot be made with "
-                f"{', '.join(sorted(options)) or 'no options'}: {error}"
-            ) from error
+        make: Callable[..., Policy] = self.policy
+        return make(problem, **options)
 
 
 def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
@@ -79,14 +68,8 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
         Arms, costs, bias and noise, as far as they are known.
     aim
         "best arm": the best arm, or one within epsilon of it, with a certificate. "reward per
-        cost": as much reward as a capital can buy, a play earning its cost times the arm's target
-        mean (Kandasamy et al. 2016, Eq. 1). "reward per pull": every play earns the arm's target
-        mean, whatever it costs (Wang et al. 2023, Eq. 9).
-
-    Raises
-    ------
-    ValueError
-        If the aim is none of these, or rewards are wanted with bias bounds of kind "order".
+        cost": a play earns its cost times the arm's target mean (Kandasamy et al. 2016, Eq. 1).
+        "reward per pull": a play earns that mean, whatever it costs (Wang et al. 2023, Eq. 9).
 
     Examples
     --------
@@ -94,8 +77,6 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
     >>> problem = Problem(8, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
     >>> recommend_policy(problem).policy.__name__
     'MFTopTwo'
-    >>> recommend_policy(problem, aim="reward per cost").policy.__name__
-    'MFUCB'
     """
     check_instance("problem", problem, Problem, "a mfhpo.Problem")
     check_choice("aim", aim, get_args(Aim))
@@ -106,11 +87,6 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
             "target fidelity first and then to play the best of them at the cheapest",
         )
     if aim == "reward per cost":
-        if problem.bias is not None and problem.bias.kind != "max":
-            raise ValueError(
-                f"bias={problem.bias!r}: aim='reward per cost' needs bounds on every arm's own "
-                f"bias; declare Bias.max(...), or take aim='reward per pull', which needs none."
-            )
         return PolicyChoice(
             MFUCB,
             "plays earn in proportion to their cost, so that arms are dropped at the cheapest "
@@ -164,38 +140,6 @@ def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any])
             )
 
 
-def check_contest(
-    blocks: bool, sigma: SigmaLike, replicates: int | None, first_look: int | None, budget: Any
-) -> None:
-    """Raise ValueError where arguments of `Certification` have no part beside others."""
-    if first_look is not None and budget is not None:
-        raise ValueError(
-            f"first_look={first_look!r} has no part in a race with budget={budget!r}; leave one "
-            f"out."
-        )
-    usable = (EstimatedNoise,) if first_look is not None else (EstimatedNoise, Bounded)
-    if blocks and not isinstance(as_noise(sigma), usable):
-        raise ValueError(
-            f"sigma={shown(sigma)} has no part in blocks; declare Bounded(low, high) if no value "
-            f"lies outside, or leave it out."
-        )
-    if replicates is not None:
-        check_count("replicates", replicates, 1)
-        if not blocks:
-            raise ValueError(f"replicates={replicates} has no part without blocks; leave it out.")
-
-
-def choose_for_shortlist(problem: Problem) -> PolicyChoice:
-    """Choose the policy for independent evaluations of a few candidates at the target."""
-    if not isinstance(problem.noise, (EstimatedNoise, Gaussian)):
-        return recommend_policy(problem)
-    return PolicyChoice(
-        RoundElimination,
-        "few candidates are compared at one level, and nothing is known about the noise: evidence "
-        "of the differences of their values in rounds needs the fewest",
-    )
-
-
 def choose_blocks() -> PolicyChoice:
     """Return the policy for evaluations in blocks, and why."""
     return PolicyChoice(
@@ -213,56 +157,16 @@ def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Poli
     return BlockElimination(problem, **rest)
 
 
-# Policies made of a user's options; `sign` is -1 where the objective is minimised, whose values are
-# mirrored in the problem already.
-
-
-def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Race:
-    """Make the elimination policy of `IISEOptions`."""
-    variant = options["variant"]
-    rest = {name: option for name, option in options.items() if name != "variant"}
-    check_choice("variant", variant, (None, "max", "order", "se", "mfe"))
-    if variant == "se":
-        return SuccessiveElimination(problem, **rest)
-    if variant == "mfe":
-        return MaximumFidelityExploit(problem, **rest)
-    return IISE(problem, variant=variant, **rest)
-
-
-def make_lucb(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    """Make the policy of `MFLUCBOptions`."""
-    rest = dict(options)
-    bounds: dict[str, float | None] = {}
-    for name in ("best_no_better_than", "second_no_worse_than"):
-        value = check_finite(name, rest.pop(name))
-        bounds[name] = None if value is None else sign * value
-        if value is not None and options["explore"] in ("C", "top"):
-            raise ValueError(
-                f"{name}={value!r} has no part in explore={options['explore']!r}, which needs no "
-                f"idea of the means; leave it out, or take explore='A', 'B' or 'AB'."
-            )
-    best, second = bounds.values()
-    if best is not None and second is not None and best <= second:
-        raise ValueError(
-            f"second_no_worse_than={options['second_no_worse_than']!r} must be worse than "
-            f"best_no_better_than={options['best_no_better_than']!r}; values are "
-            f"{'maximised' if sign > 0.0 else 'minimised'}."
-        )
-    return MFLUCB(problem, best_at_most=best, second_at_least=second, **rest)
-
-
-def make_best_policy(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+def make_best_policy(problem: Problem, *, aim: Aim, **options: Any) -> Policy:
     """Make the policy of `ChoiceOptions` that suits the problem."""
-    rest = dict(options)
-    aim = rest.pop("aim")
     choice = recommend_policy(problem, aim)
     if aim != "best arm":
-        del rest["estimated_bias"]
-    elif rest["measure"] is None:
-        rest["measure"] = _MEASURE
+        del options["estimated_bias"]
+    elif options["measure"] is None:
+        options["measure"] = _MEASURE
     for name in _NO_PART.get(aim, {}):
-        rest.pop(name, None)
-    return choice.make(problem, **rest)
+        options.pop(name, None)
+    return choice.make(problem, **options)
 
 
 def check_parts(options: Mapping[str, Any]) -> None:

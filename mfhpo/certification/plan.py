@@ -9,7 +9,7 @@ import numpy as np
 
 from mfhpo._validation import plain
 from mfhpo.certification.baseline import delta_of_race
-from mfhpo.certification.candidates import Shortlist
+from mfhpo.certification.candidates import Shortlist, own_noise
 from mfhpo.identification.likelihood.finite_set import FEW, most_repeated
 from mfhpo.identification.round_elimination import PRIOR
 from mfhpo.knowledge.arrays import FloatArray
@@ -18,7 +18,7 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubG
 from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.extra_pulls import SHARE_TO_SEE
-from mfhpo.racing.sentences import evaluations_to_see
+from mfhpo.racing.sentences import aim_in_words, evaluations_to_see
 from mfhpo.racing.text import params_in_words
 
 # The best and the last of six values of a study mostly differ by so many standard deviations of
@@ -41,17 +41,14 @@ class Plan:
     ----------
     finalists
         The configurations that are compared, the best by the search's own values first.
-    about, shortlist
-        See `Certificate`.
-    delta, budget
-        As they were given.
-    epsilon
-        The tolerance; without one, the noise as it is guessed. NaN if nothing is known.
+    about, shortlist, delta, budget
+        See `Certificate`, and as they were given.
+    epsilon, noise
+        The tolerance, or else the noise; and that, the standard deviation of an evaluation. NaN if
+        nothing is known.
     evaluations, at_twice_epsilon, at_half_epsilon
         About how many evaluations a certificate takes, and with other tolerances. NaN if nothing
         can be said, infinite if no number will do.
-    noise
-        The standard deviation of an evaluation's noise, NaN if it is not known.
     rests_on
         What the guess rests on.
     """
@@ -74,12 +71,9 @@ class Plan:
         return content
 
     def __str__(self) -> str:
-        epsilon = "one standard deviation of the noise"
-        if math.isfinite(self.epsilon):
-            epsilon = f"{self.epsilon:.3g}"
         lines = [
             f"{_about(self.evaluations)} to certify {self.about}",
-            f"  aim         epsilon = {epsilon}, delta = {self.delta:g}",
+            f"  aim         {aim_in_words(self.epsilon, self.delta)}",
         ]
         twice, half = _about(self.at_twice_epsilon), _about(self.at_half_epsilon)
         if self.epsilon and not twice == _about(self.evaluations) == half:
@@ -166,8 +160,8 @@ def _noise(shortlist: Shortlist, claims: FloatArray, declared: Noise) -> tuple[f
         return declared.at(0, 1), "the declared sigma"
     if isinstance(declared, Bounded):
         return math.nan, "nothing, where the values' range alone is declared"
-    if shortlist.noise is not None:
-        return shortlist.noise, f"a noise of {shortlist.noise:.3g}, by the search's own repeats"
+    if (noise := own_noise(shortlist.own_values)) is not None:
+        return noise, f"a noise of {noise:.3g}, by the search's own repeats"
     guess = float(np.ptp(claims)) / _SPREAD_OF_OWN_VALUES
     if not guess:
         return math.nan, "nothing: the finalists' own values are equal, and none was repeated"
@@ -181,7 +175,7 @@ def _noise_beside_splits(shortlist: Shortlist) -> float:
     """Return the standard deviation of values without what splits do to all; 0 if not known."""
     own_values = [values for values in shortlist.own_values if values]
     sizes = {len(values) for values in own_values}
-    if not shortlist.shares_splits or shortlist.noise is None or len(sizes) > 1:
+    if not shortlist.shares_splits or own_noise(own_values) is None or len(sizes) > 1:
         return 0.0
     values = np.array(own_values)
     values -= values.mean(axis=1, keepdims=True)
@@ -195,8 +189,7 @@ def _evaluations(
 ) -> float:
     """Return the median over true values that the claims allow; all in units of the noise.
 
-    Claims of finalists are lucky, so that they are drawn together by the share of their variance
-    that is doubt.
+    Claims of finalists are lucky, so they are drawn together by the doubtful part of their spread.
     """
     n = len(claims)
     if math.isnan(epsilon) or not np.isfinite(claims).all():

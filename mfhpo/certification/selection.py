@@ -12,10 +12,7 @@ Bayes moves them towards their weighted mean, by the positive-part estimate of D
 the observed means are moved two thirds of that way.
 
 This is no exact correction. For fixed numbers of values, its tests hold it to half a standard error
-of bias, whether configurations are tied, spread out, or one is ahead; the plain mean has up to 1.4.
-It ignores that a race stops once the winner looks good. So a race of two equal ones keeps about
-half a standard error, of 0.8. Where one is clearly ahead, its root mean squared error is larger
-than that of the plain mean, by at most a quarter.
+of bias; the plain mean has up to 1.4. It ignores that a race stops once the winner looks good.
 """
 
 import math
@@ -41,10 +38,7 @@ _POINTS = np.linspace(-7.0, 7.0, 281)
 def excess(means: npt.ArrayLike, variances: npt.ArrayLike, winner: int) -> float:
     """Return by how much the winner's mean is too large on average, having been chosen for it.
 
-    `means` are the observed ones, where larger is better, with the `variances` of these means,
-    shape (K,). Rivals of the `winner` with larger means have no part in it. It is 0 without a rival
-    or without noise, 1.4 standard errors for the best of eight equal configurations, and nothing
-    for one that is far ahead.
+    `means` are the observed ones, larger is better, with the `variances` of these means, (K,).
     """
     y, v = np.asarray(means, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     rivals = np.flatnonzero((y <= y[winner]) & (np.arange(len(y)) != winner))
@@ -74,10 +68,8 @@ def excess_of(values: Sequence[FloatArray | Sequence[float]], winner: int) -> fl
 def excess_in_blocks(values: FloatArray, winner: int, size: float = math.inf) -> float:
     """Return the excess of the winner's mean, given values in its blocks (K, B), NaN without one.
 
-    The blocks are drawn without replacement, of so many as `size` says.
-
-    A block's effect on all alike has no part in the choice. So the means are over shared blocks,
-    with the variance that is left when rows and blocks are accounted for.
+    The blocks are drawn from `size` ones. Their effect on all alike has no part in the choice. So
+    the means are over shared blocks, with the variance that is left of rows and blocks.
     """
     shared = values[:, ~np.isnan(values).any(axis=0)]
     n_rows, n_shared = shared.shape
@@ -112,20 +104,10 @@ def interval_for_new_data(
 ) -> tuple[float, float]:
     """Return an approximate interval for the expected score on new data of the same kind.
 
-    Scores on splits of the same data are not independent, because the splits share samples. The
-    corrected resampled variance of their mean is (1 / J + n_test / n_train) * s^2 for J scores of
-    variance s^2 (Nadeau and Bengio 2003, Section 4.1); Student's t has J - 1 degrees of freedom.
-
-    Parameters
-    ----------
-    scores
-        Of one setting on random splits, shape (J,).
-    test_per_train
-        Test samples of a split by its training samples.
-    delta
-        About the probability that the interval misses, in (0, 1).
-
-    It is infinite for fewer than two scores, and for equal ones: they say nothing about the spread.
+    Scores of one setting on J splits of the same data are not independent, because the splits share
+    samples. The corrected resampled variance of their mean is (1 / J + n_test / n_train) * s^2 for
+    scores of variance s^2 (Nadeau and Bengio 2003, Section 4.1); Student's t has J - 1 degrees of
+    freedom. Equal scores say nothing about the spread: the interval is infinite.
     """
     n = len(scores)
     rounding = _ROUNDING * float(np.abs(scores).max(initial=0.0))

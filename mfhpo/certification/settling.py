@@ -23,30 +23,15 @@ _TAIL_SHARE = 0.25  # of the values: so many are looked at
 
 @dataclass(frozen=True)
 class Outlook:
-    """Prospects of further trials, by the values of those so far.
+    """Prospects of further trials, by the values of those so far; ``print`` them."""
 
-    Parameters
-    ----------
-    n_ended
-        Trials that have ended, with a value or without.
-    best
-        The best value so far; NaN if there is none.
-    epsilon
-        By how much a value must be better to count.
-    trials
-        How many further trials this is about.
-    chance
-        The estimated probability that one of them is better by more than `epsilon`.
-    """
-
-    n_ended: int
-    best: float
-    epsilon: float
-    trials: int
-    chance: float
+    n_ended: int  # with a value or without
+    best: float  # NaN if there is no value
+    epsilon: float  # by how much a value must be better to count
+    trials: int  # how many further ones this is about
+    chance: float  # the estimated probability that one of them is better by more than epsilon
 
     def __str__(self) -> str:
-        """Return it as a sentence."""
         return (
             f"the best of {self.n_ended} trials is {self.best:.6g}; the next {self.trials} find "
             f"something better by more than {self.epsilon:.3g} with an estimated probability of "
@@ -56,32 +41,7 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Settling:
-    """When a study is settled: its next trials are unlikely to find something better.
-
-    Parameters
-    ----------
-    epsilon
-        How much better is worth going on for, in units of the value. None: a twentieth of what was
-        gained, from the median of the first 20 values to the best one.
-    trials
-        How many more trials there would be.
-    delta
-        The largest estimated probability of finding something better with which the study is
-        settled, after each of ten trials in a row.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one of them is not what it should be.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values = np.random.default_rng(0).normal(size=200)
-    >>> print(Settling(epsilon=0.5).outlook(values))
-    the best of 200 trials is 2.00239; the next 50 find something better by more than 0.5 with an
-    estimated probability of 37.3%
-    """
+    """Tells when a study is settled; for the arguments see `mfhpo_optuna.StopWhenSettled`."""
 
     epsilon: float | None = None
     trials: int = 50
@@ -94,14 +54,7 @@ class Settling:
         check_probability("delta", self.delta)
 
     def is_settled(self, values: ArrayLike) -> bool:
-        """Return whether trials are settled.
-
-        Parameters
-        ----------
-        values
-            In the order of the trials, the larger the better, shape (n,); NaN for a trial without
-            a value.
-        """
+        """Return whether trials are settled, by their values in order, (n,); NaN for none."""
         found = np.asarray(values, dtype=float)
         n = len(found)
         return n >= N_FIRST + N_IN_A_ROW - 1 and all(
@@ -109,20 +62,10 @@ class Settling:
         )
 
     def outlook(self, values: ArrayLike, sign: float = 1.0) -> Outlook:
-        """Return what trials say about the next ones.
+        """Return what trials say about the next ones; `values` are multiplied by the `sign`.
 
-        Parameters
-        ----------
-        values
-            See `is_settled`.
-        sign
-            -1 if `values` are those of a metric that is minimised, with their signs changed: the
-            best value is told with its own.
-
-        Notes
-        -----
-        The best quarter of the values is the tail. How far it exceeds the value below it is taken
-        to be exponential with the mean that was seen, and the next trials to be like those so far.
+        How far the best quarter of the values exceeds the value below it is taken to be exponential
+        with the mean that was seen, and the next trials to be like those so far.
         """
         every = np.asarray(values, dtype=float)
         found = every[np.isfinite(every)]

@@ -21,39 +21,31 @@ _MOST_SPREADS = 1e6
 def tolerance(policy: Race, leader: int) -> float:
     """Return the smallest epsilon by which no candidate is better than the leader.
 
-    It is valid whenever the policy's certificate is, because their event does not depend on
-    epsilon.
+    It is valid whenever the certificate is, because their event does not depend on epsilon.
     """
     others = policy.active[policy.active != leader]
     if not others.size:
         return 0.0
     if isinstance(policy, GroupSequential):
-        return policy.behind
+        return policy.rule.behind(policy.known)
     return max(0.0, _least_tolerance(policy, leader, others, 0.0))
 
 
 def lead(policy: Race, arm: int, other: int) -> float:
     """Return the least by which an arm is better than another one; negative if it may be worse.
 
-    For one `other`, all such bounds hold together with the probability of the policy's certificate.
-    They rest on the values of both arms, at whatever time the race has dropped them.
+    For one `other`, all such bounds hold together with the probability of the certificate.
     """
     if isinstance(policy, GroupSequential):
-        return policy.lead(arm, other)
+        return policy.rule.lead(policy.known, arm, other)
     ahead = seen_lead(policy, arm, other)
-    return (
-        -math.inf
-        if math.isnan(ahead)
-        else -_least_tolerance(policy, arm, np.array([other]), -ahead)
-    )
+    if math.isnan(ahead):
+        return -math.inf
+    return -_least_tolerance(policy, arm, np.array([other]), -ahead)
 
 
 def seen_lead(policy: Race, arm: int, other: int) -> float:
-    """Return by how much an arm's mean is better than another one's; NaN where none is seen.
-
-    It is at the highest level that both share, and over the values that are compared there: those
-    of the same blocks, or the n-th ones.
-    """
+    """Return by how much an arm's mean is better, at the highest level both share; NaN for none."""
     intake, both = policy.known.needs.intake, np.array([arm, other])
     if isinstance(intake, Blocks):
         differences = intake.values[arm] - intake.values[other]

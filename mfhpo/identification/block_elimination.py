@@ -14,6 +14,7 @@ from mfhpo.identification.likelihood.blocks import (
     Blocks,
     exists,
     first_in_turn,
+    remaining_cost,
 )
 from mfhpo.identification.likelihood.finite_set import FiniteSet
 from mfhpo.knowledge.arrays import IntArray
@@ -24,16 +25,14 @@ from mfhpo.racing.extra_pulls import lacking, usually_lacking
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
-# Rounds before which nothing is decided, as all arms must take part in them.
-_FIRST_LOOK = 2
+_FIRST_LOOK = 2  # rounds before which nothing is decided, as all arms must take part in them
 
 # After so many rounds in which all arms gave the same the race is over: where a tolerance was found
 # to be 0, and where it was given, as coarse scores may differ after many equal ones.
 _ROUNDS_ALIKE = 10
 _ROUNDS_ALIKE_FOR_GOOD = 100
 
-# A value so many times farther from the median than usual, in absolute deviations, is odd: once in
-# a thousand normal values.
+# A value is odd so many absolute deviations below the median: once in a thousand normal values.
 _ODD = 5.0
 
 
@@ -45,8 +44,7 @@ class Rounds:
         self._set = FiniteSet(self.blocks, noise)
         self._finds_epsilon = finds_epsilon
         self._design: IntArray = np.arange(n_arms)  # the arms of the round under way
-        # Blocks in which the winner and its closest rival are compared at the end, and whether they
-        # were.
+        # Blocks in which the winner and its closest rival are compared at the end; if they were.
         self._probes: list[int] = []
         self._is_probed = False
         self._n_repeated = 0  # evaluations that were made twice, when it was judged last
@@ -122,8 +120,7 @@ class Rounds:
         is_open = ~self.blocks.closed(in_round)
         for block in wanted:
             arms = in_round[is_open[:, block]].tolist() if exists(known, block) else []
-            arms = [arm for arm in arms if block not in taken.get(arm, ())]
-            if arms:
+            if arms := [arm for arm in arms if block not in taken.get(arm, ())]:
                 return _first_pull(known, arms, block)
         for arm, block in self._set.repeats(known):
             if block not in taken.get(arm, ()):
@@ -138,19 +135,16 @@ class Rounds:
 
     def end(self, known: Known) -> str:
         """Say why nothing is left to do (see `Needs.end`)."""
+        n, n_seen = known.most_blocks, self.blocks.values.shape[1]
         if self._are_alike(known):
-            return (
-                f"the arms that are left gave exactly the same values on "
-                f"{len(self.blocks.rounds)} replicates"
-            )
-        if known.most_blocks is None or self.blocks.values.shape[1] < known.most_blocks:
+            same = "the arms that are left gave exactly the same values"
+            return f"{same} on {len(self.blocks.rounds)} replicates"
+        if n is None or n_seen < n or not known.arms.size or self._open_pull(known, {}) is not None:
             return ""
-        if known.arms.size > 0 and self._open_pull(known, {}) is None:
-            return f"all {known.most_blocks} replicates were used"
-        return ""
+        return f"all {n} replicates were used"
 
     def _are_alike(self, known: Known) -> bool:
-        """No arm will ever be told apart: all have given the same on a good many replicates."""
+        """Tell whether all arms have given the same on many replicates: none is ever told apart."""
         arms, rounds = known.arms, self.blocks.rounds
         is_found_to_be_0 = self._finds_epsilon and known.epsilon == 0.0
         least = _ROUNDS_ALIKE if is_found_to_be_0 else _ROUNDS_ALIKE_FOR_GOOD
@@ -240,8 +234,7 @@ class Rounds:
     def _probe(self, known: Known, winner: int) -> None:
         """Compare the winner with its closest rival where it alone did unusually badly, if ever.
 
-        Rounds in which all replicates are alike say nothing about rare ones. The choice can only
-        speak against the winner.
+        The choice can only speak against the winner.
         """
         behind = np.nanmedian(self.blocks.values[winner]) - self.blocks.values[winner]
         odd = np.flatnonzero(behind > _ODD * np.nanmedian(np.abs(behind)))
@@ -307,16 +300,8 @@ class Rounds:
             return None
         others, threshold = known.arms[known.arms != leader], known.threshold
         evidence = self._set.evidence(known, leader, others, known.epsilon, threshold)
-        # What the average over effects costs is paid once, and the rest of the evidence grows about
-        # as the rounds do. The leader takes part in all of them.
-        cost = math.log1p(rounds / PRIOR) / 2.0
-        gained = evidence + cost
-        left = self._set.size(known) - rounds
-        if not (gained > 0.0).all() and math.isinf(left):
-            return None
-        more = rounds * np.maximum((threshold + cost) / np.maximum(gained, 1e-9) - 1.0, 0.0)
-        more = np.minimum(more, left)
-        return float(more.sum() + more.max()) * float(known.spending.all()[-1])
+        counts = np.full(len(others), rounds)
+        return remaining_cost(known, evidence, counts, PRIOR, self._set.size(known))
 
 
 def _first_pull(known: Known, arms: Sequence[int], block: int) -> Pull:
@@ -337,15 +322,14 @@ class BlockElimination(Race):
 
     The evaluations of a block share their replicate, the split or the seed, and so a large part of
     their noise. Each round evaluates the leader and all that may still be better, in a block that
-    is new to them; the certificate is about the mean over blocks. For the statistic see
-    `mfhpo.identification.likelihood.blocks`; the threshold is ln((K - 1) / delta). Once it is
-    reached, the leader alone goes on until it has as many values as other races want. Then its
-    closest rival is evaluated on the replicates where it did unusually badly, and all is judged
-    again. If the replicates have an end (`most_blocks`), the certificate is about these, and exact
-    once all were used and some twice: see `mfhpo.identification.likelihood.finite_set`.
+    is new to them; the certificate is about the mean over blocks. Once the evidence suffices
+    (`mfhpo.identification.likelihood.blocks`), the leader alone goes on until it has as many values
+    as other races want. Then its closest rival is evaluated where it did unusually badly, and all
+    is judged again. If the replicates have an end (`most_blocks`), the certificate is about these,
+    and exact once all were used and some twice.
 
-    Pulls carry a `block` (else ValueError). An evaluation that fails is repeated once in its block,
-    if the block gives any value (see `Blocks`).
+    Pulls carry a `block`. An evaluation that fails is repeated once in its block, if that gives any
+    value.
 
     Parameters
     ----------
@@ -353,24 +337,10 @@ class BlockElimination(Race):
         Of its costs the last one matters. Bounds of the values are used, but no bias or scale of
         the noise: what the arms share is no noise here.
     epsilon
-        See `Race`. None: one standard deviation of an arm's values, as it is known after each round
-        from the second on; 0 for a finite set of at most 10 replicates, or of bounded values.
+        See `Race`. None: one standard deviation of an arm's values; 0 for a finite set of at most
+        10 replicates, or of bounded values.
     radius
         Not used: the arms are compared by differences.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo import Observation, Problem
-    >>> policy = BlockElimination(Problem(3, costs=(1.0,)), epsilon=0.05, measure=2)
-    >>> means, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
-    >>> effects = rng.normal(0.0, 1.0, 100)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     value = means[pull.arm] + effects[pull.block] + rng.normal(0.0, 0.02)
-    ...     policy.tell(pull, Observation(value))
-    >>> policy.recommend().arm, policy.recommend().certified
-    (1, True)
     """
 
     rule: Rounds

@@ -1,15 +1,15 @@
 """What a race must cost at least, and what it will cost: to be asked before spending.
 
 The lower bound is Theorem 1 of Poiani et al. (2022); the predictions follow the proof of its
-Theorems 2 and 3 with the radius that is really used. How long each fidelity is worth exploring, and
-which ones are worth having, is at the end.
+Theorem 2 with the radius that is really used. Which fidelities are worth exploring, and how long,
+is at the end.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -38,25 +38,22 @@ class CostPrediction:
     Attributes
     ----------
     lower_bound
-        No method that is right with probability 1 - delta can expect to pay less (Theorem 1).
+        See `cost_lower_bound`.
     expected, pulls
         What IISE pays if every mean is seen without noise, and its pulls at each fidelity, shape
         (M,).
-    guaranteed
-        With probability 1 - delta IISE pays no more.
     top_fidelity_only
         What successive elimination at the target pays, predicted like `expected`.
     """
 
     lower_bound: float
     expected: float
-    guaranteed: float
     top_fidelity_only: float
     pulls: tuple[float, ...]
 
 
-# A fidelity, the pulls of each arm there until a radius is at most so wide, margin and threshold.
-_Phase: TypeAlias = tuple[int, Callable[[FloatArray], FloatArray], float, float]
+# A fidelity, the level of its radii, its margin and its threshold.
+_Phase: TypeAlias = tuple[int, float, float, float]
 
 
 def predict_cost(
@@ -78,35 +75,29 @@ def predict_cost(
     epsilon
         Tolerance in the unit of the values.
     gaps
-        A guess by how much the best arm's target mean exceeds that of the others, shape (K - 1,);
-        or of all arms, shape (K,), 0 for the best. Cheaper fidelities are then taken as unbiased
-        for `lower_bound` and `expected`, and as biased in the worst way for `guaranteed`.
+        A guess by how much the best arm's target mean exceeds that of the others, shape (K - 1,).
+        Cheaper fidelities are then taken as unbiased.
     means
-        Guessed means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
+        Guessed means at all fidelities, shape (M, K), instead of gaps.
     """
     delta, epsilon = unwrapped(delta), unwrapped(epsilon)
     costs, bias, scales = declared(problem)
-    table, worst = _means(problem, bias, gaps, means)
+    table = _means(problem, gaps, means)
     lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)
-    n_fidelities = problem.n_fidelities
-    radii = [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
     margins = np.array(bias.margins)
     compared = costs_of_precision(costs, scales)
     kept = np.flatnonzero(select_fidelities(margins, compared))
     thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
-    level = delta / (problem.n_arms * n_fidelities)
+    level = delta / (problem.n_arms * problem.n_fidelities)
     race: list[_Phase] = [
-        (m, partial(pulls_until, radii[m], level), margins[m], alpha)
-        for m, alpha in zip(kept.tolist(), thresholds, strict=True)
+        (m, level, margins[m], alpha) for m, alpha in zip(kept.tolist(), thresholds, strict=True)
     ]
-    of_target = partial(pulls_until, radii[problem.target], delta / problem.n_arms)
-    top: list[_Phase] = [(problem.target, of_target, 0.0, 0.0)]
-    expected = _pulls(race, table, epsilon)
+    top: list[_Phase] = [(problem.target, delta / problem.n_arms, 0.0, 0.0)]
+    expected = _pulls(problem, race, table, epsilon)
     return CostPrediction(
         lower_bound=lower_bound,
         expected=_paid(expected, costs),
-        guaranteed=_paid(_pulls(race, worst, epsilon, guaranteed=True), costs),
-        top_fidelity_only=_paid(_pulls(top, table, epsilon), costs),
+        top_fidelity_only=_paid(_pulls(problem, top, table, epsilon), costs),
         pulls=tuple(expected.tolist()),
     )
 
@@ -121,11 +112,11 @@ def cost_lower_bound(
 ) -> float:
     """Return the least cost that a delta-correct method can expect to pay.
 
-    It is that of Poiani et al. (2022), Theorem 1. For normal noise it is ``ln(1 / (2.4 delta))``
-    times the sum over arms of the smallest ``2 lambda_m sigma_m^2 / distance^2``. The distance is
-    that of the arm's mean at fidelity m from the nearest one that would change the right answer.
-    The same change of measure covers order bounds, and a tolerance: then only arms count whose
-    answer is forced. It is infinite for a tie of the best arms and epsilon = 0.
+    For normal noise it is ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest ``2
+    lambda_m sigma_m^2 / distance^2`` (Poiani et al. 2022, Theorem 1). The distance is that of the
+    arm's mean at fidelity m from the nearest one that would change the right answer. With a
+    tolerance only arms count whose answer is forced. It is infinite for a tie of the best arms and
+    epsilon = 0.
 
     Parameters
     ----------
@@ -133,7 +124,7 @@ def cost_lower_bound(
         See `predict_cost`. The means should satisfy the bias bounds.
     """
     costs, bias, sigmas = declared(problem)
-    table, _ = _means(problem, bias, gaps, means)
+    table = _means(problem, gaps, means)
     delta = check_probability("delta", delta)
     epsilon = check_nonnegative("epsilon", epsilon)
     if problem.n_arms == 1:
@@ -170,25 +161,20 @@ def _largest_of_the_others(values: FloatArray) -> FloatArray:
 
 
 def _pulls(
-    phases: Sequence[_Phase], means: FloatArray, epsilon: float, guaranteed: bool = False
+    problem: Problem, phases: Sequence[_Phase], means: FloatArray, epsilon: float
 ) -> FloatArray:
-    """Return pulls at each fidelity, shape (M,), if every sample mean equals its mean.
-
-    Or those that are `guaranteed` to suffice while all confidence intervals hold. Each sample mean
-    is then within B of its mean. So an arm has left once 4 B + margin is at most its difference to
-    the best arm there. The race has stopped once 2 B + margin is at most epsilon.
-    """
+    """Return pulls at each fidelity, shape (M,), if every sample mean equals its mean."""
     totals, arms = np.zeros(len(means)), np.arange(means.shape[1])
-    best = int(np.argmax(means[-1]))
-    for fidelity, pulls_to, margin, threshold in phases:
+    for fidelity, level, margin, threshold in phases:
         if len(arms) < 2:
             break
+        radius = default_radius(problem.noise, fidelity, problem.n_fidelities)
+        pulls_to = partial(pulls_until, radius, level)
         values = means[fidelity, arms]
-        leads = arms == (best if guaranteed else arms[np.argmax(values)])
+        leads = arms == arms[np.argmax(values)]
         gaps = (values[leads] - values)[~leads]
-        leave = pulls_to((gaps - margin) / (4.0 if guaranteed else 2.0))
-        apart = np.zeros(1) if guaranteed else gaps
-        stop = float(pulls_to((apart + epsilon - margin) / 2.0).max())
+        leave = pulls_to((gaps - margin) / 2.0)
+        stop = float(pulls_to((gaps + epsilon - margin) / 2.0).max())
         # Pulls of each arm after which the phase ends (Algorithm 1): never for a threshold of 0.
         most = float(pulls_to(np.array([threshold / 4.0]))[0])
         end = min(float(leave.max()), stop, most)
@@ -236,29 +222,20 @@ def checked_means(problem: Problem, means: npt.ArrayLike) -> FloatArray:
 
 
 def _means(
-    problem: Problem,
-    bias: Bias,
-    gaps: Sequence[float] | FloatArray | None,
-    means: npt.ArrayLike | None,
-) -> tuple[FloatArray, FloatArray]:
-    """Return means at all fidelities, (M, K), and those with the worst bias that is allowed."""
+    problem: Problem, gaps: Sequence[float] | FloatArray | None, means: npt.ArrayLike | None
+) -> FloatArray:
+    """Return means at all fidelities, (M, K)."""
     if (gaps is None) == (means is None):
         raise ValueError("give either gaps or means, exactly one of them.")
     if means is not None:
-        table = checked_means(problem, means)
-        return table, table
+        return checked_means(problem, means)
     given = check_array("gaps", gaps, "numbers")
-    if given.shape == (problem.n_arms - 1,):
-        given = np.concatenate(([0.0], given))
-    if given.shape != (problem.n_arms,) or not (given >= 0.0).all() or given.min() > 0.0:
+    if given.shape != (problem.n_arms - 1,) or not (given >= 0.0).all():
         raise ValueError(
-            f"gaps must be at least 0, for {problem.n_arms - 1} arms other than the best, or for "
-            f"all {problem.n_arms} with 0 for the best; got {given.tolist()}."
+            f"gaps must be at least 0, for {problem.n_arms - 1} arms other than the best; got "
+            f"{given.tolist()}."
         )
-    table = np.tile(-given, (problem.n_fidelities, 1))
-    worst = table + np.array(bias.margins)[:, None]
-    worst[:, np.argmin(given)] = 0.0
-    return table, worst
+    return np.tile(np.append(0.0, -given), (problem.n_fidelities, 1))
 
 
 # Beyond this many fidelities the search over subsets is replaced by one over nested ones.
@@ -268,8 +245,8 @@ _EXHAUSTIVE_UP_TO = 12
 def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
     """Return the cost of a mean of a given precision at each fidelity, lambda_m sigma_m^2, (M,).
 
-    In Theorem 2 sigma_m^2 goes with lambda_m. The product is scaled to the cost at the target.
-    Costs are returned as they are if a scale is unknown (NaN) or the target has no noise.
+    It is scaled to the cost at the target. Costs are returned as they are if a scale is unknown
+    (NaN) or the target has no noise.
     """
     if not (np.isfinite(scales).all() and scales[-1] > 0.0):
         return costs
@@ -281,8 +258,8 @@ def convenience_thresholds(
 ) -> FloatArray:
     """Return the thresholds alpha_m at which phases end (Poiani et al. 2022, Eq. 8).
 
-    With gamma_m, see Section 5. From a gap of 2 margin_m + alpha_m on, fidelity m discards an arm
-    more cheaply than any dearer one. With a tolerance (not in the paper), fidelity k pays for a gap
+    From a gap of 2 margin_m + alpha_m on, fidelity m discards an arm more cheaply than any dearer
+    one. With a tolerance (not in the paper), fidelity k pays for a gap
     of max(gap, epsilon), so that m also pays off from 2 margin_m + (epsilon - 2 margin_k)
     sqrt(lambda_m / lambda_k) on; the larger threshold counts.
 
@@ -299,10 +276,9 @@ def convenience_thresholds(
 
 
 def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
-    """Tell whether exploring all cheaper fidelities in vain costs no more than the present one.
+    """Tell whether exploring all cheaper fidelities in vain costs no more than each one.
 
-    This is Assumption 1 of Poiani et al. (2022): ``sum_(l<m) e_l <= e_m`` for every m < M, where
-    e_m is, up to a common factor, the cost lambda_m / alpha_m^2 of one arm's phase.
+    ``sum_(l<m) e_l <= e_m``, e_m being the cost lambda_m / alpha_m^2 of one arm's phase.
     """
     effort = _phase_efforts(margins, costs)
     return bool(np.all(np.cumsum(effort)[:-1] <= effort[1:] * (1.0 + 1e-12)))

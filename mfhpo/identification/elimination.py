@@ -1,15 +1,15 @@
 """SE, IISE, IISE-gamma and MFE eliminate level by level, with arms pulled in turn.
 
-Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022):
-Algorithm 1 and the epsilon-optimal stop of Section 4.3.
+Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022: Algorithm 1 and
+the epsilon-optimal stop of Section 4.3.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from mfhpo._validation import check_flag, check_instance, check_number, shown
+from mfhpo._validation import check_choice, check_instance
 from mfhpo.identification.bounds import (
     convenience_thresholds,
     costs_of_precision,
@@ -19,31 +19,32 @@ from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.options import Variant
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
+_FRACTION = 0.1  # of the bias bounds, as thresholds of MFE
+
 
 class LevelByLevel:
-    """The rule of Algorithm 1 (see `IISE`).
+    """The rule of `IISE`; its thresholds may be a `fraction` of the bias bounds.
 
-    `fidelities` are explored, from the cheapest, with the thresholds `alpha`: a `fraction` of the
-    bias bounds, if there is one. A lower bound must exceed an upper bound by the `margins`, (M,).
+    With `preselect`, only fidelities that satisfy Assumption 1 are kept.
     """
 
     def __init__(
         self,
         problem: Problem,
-        preselect: bool = True,
         kind: Kind | None = None,
         *,
+        preselect: bool = True,
         target_only: bool = False,
         fraction: float | None = None,
     ) -> None:
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_variant(kind, problem.bias)
-        self._preselect = check_flag("preselect", preselect)
+        self._preselect = preselect
         self._fraction = fraction
-        self._enough: dict[int, tuple[float, float]] = {}  # by fidelity: a radius, and its pulls
         self.needs = Needs(
             "its lower bound is within epsilon of every remaining arm's upper bound",
             kind=kind or "order",
@@ -97,14 +98,8 @@ class LevelByLevel:
 
     def _settled(self, known: Known, counts: IntArray, fidelity: int) -> BoolArray:
         """Return which arms are known well enough at a fidelity: 4 B <= alpha_m (Algorithm 1)."""
-        arms, evidence = known.arms, known.evidence
-        if not evidence.depends_on_spread(fidelity):
-            width = self.alpha[fidelity] / 4.0
-            if self._enough.get(fidelity, (None, 0))[0] != width:
-                wanted = float(evidence.pulls_until(fidelity, np.array([width]))[0])
-                self._enough[fidelity] = width, wanted
-            return np.asarray(counts[arms, fidelity] >= self._enough[fidelity][1])
-        half = evidence.half_widths(arms, fidelity, counts[arms, fidelity])
+        arms = known.arms
+        half = known.evidence.half_widths(arms, fidelity, counts[arms, fidelity])
         return np.asarray(4.0 * half <= self.alpha[fidelity])
 
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
@@ -145,70 +140,19 @@ class IISE(Race):
     Fidelities are explored from the cheapest to the dearest, with all remaining arms in turn. An
     arm leaves when another one's lower bound exceeds its upper bound by the margin of the fidelity
     (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its threshold
-    alpha_m. The race ends with one arm, or when the leader is within epsilon of every other.
-
-    With order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2
-    xi_m.
+    alpha_m. The race ends with one arm, or when the leader is within epsilon of every other. With
+    order bounds gamma_m it is IISE-gamma (Section 5), which is never dearer.
 
     Parameters
     ----------
     variant
-        "max" or "order": the kind of bounds to estimate when none are declared. A ValueError says
-        that it contradicts the declared ones.
-    preselect
-        Whether to keep only fidelities that satisfy Assumption 1.
+        See `mfhpo.racing.options.IISEOptions`. A ValueError says that it contradicts the declared
+        bounds. "se" is SE, and "mfe" is MFE with alpha_m a tenth of the bias bound.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        variant: Kind | None = None,
-        preselect: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(problem, LevelByLevel(problem, preselect, variant), **options)
-
-
-Elimination = IISE
-"""The same without a variant."""
-
-
-class SuccessiveElimination(Race):
-    """Successive elimination at the target fidelity only (SE).
-
-    A baseline of Poiani et al. (2022). No bias is needed, and the union bound is over arms alone:
-    d = delta / K.
-    """
-
-    def __init__(self, problem: Problem, **options: Any) -> None:
-        super().__init__(problem, LevelByLevel(problem, target_only=True), **options)
-
-
-class MaximumFidelityExploit(Race):
-    """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
-
-    A baseline of Poiani et al. (2022).
-
-    Parameters
-    ----------
-    fraction
-        alpha_m as a share of the bias bound at fidelity m, in (0, 1].
-    variant, preselect
-        See `IISE`.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        fraction: float = 0.1,
-        variant: Kind | None = None,
-        preselect: bool = True,
-        **options: Any,
-    ) -> None:
-        share = check_number("fraction", fraction)
-        if not 0.0 < share <= 1.0:
-            raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
-        rule = LevelByLevel(problem, preselect, variant, fraction=share)
+    def __init__(self, problem: Problem, *, variant: Variant | None = None, **options: Any) -> None:
+        check_choice("variant", variant, (None, *get_args(Variant)))
+        kind = None if variant == "se" or variant == "mfe" else variant
+        fraction = _FRACTION if variant == "mfe" else None
+        rule = LevelByLevel(problem, kind, target_only=variant == "se", fraction=fraction)
         super().__init__(problem, rule, **options)

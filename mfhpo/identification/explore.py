@@ -19,13 +19,12 @@ NOT_COMMITTED, ONLY_INDEX = -1, -2
 # The 3 of Algorithm 2, Line 10: (1 + C) / (1 - C) of Remark A.2, where C is 1/2.
 _FACTOR = 3.0
 
-# Remark A.1: an arm's sweeps end once so large a share of so many pulls by the index is at one
-# fidelity.
+# Remark A.1: sweeps end once so large a share of so many pulls by the index is at one fidelity.
 _CONVERGED_SHARE = 0.9
 _CONVERGED_PULLS = 200
 
 # A fidelity is left at this share of the radius at which it costs what the target needs to
-# resolve its bias; see `lowest_radius`.
+# resolve its bias.
 _DOUBTFUL_SHARE = 0.25
 
 
@@ -62,7 +61,6 @@ class Duel(NamedTuple):
     highs: FloatArray
     arms: tuple[int, int]  # l and u
     committed: IntArray  # which fidelity an arm is committed to, shape (K,); written to
-    exhausted: BoolArray  # which fidelities the safeguard leaves, shape (M,); written to
 
 
 def target_bounds(
@@ -183,9 +181,8 @@ def commit(duel: Duel) -> None:
 
         >= 3 max_m(2 sigma_m / sqrt(lambda_m)) sqrt(log(L / delta) / N)
 
-    with N the number of complete sweeps (Algorithm 2, Line 10; Remark A.2). With equal sigma the
-    maximum is at the cheapest fidelity, as in the paper. A and B together also end the sweeps once
-    the index has converged (Remark A.1).
+    with N the number of complete sweeps (Algorithm 2, Line 10; Remark A.2). A and B together also
+    end the sweeps once the index has converged (Remark A.1).
     """
     explore = duel.rules.explore
     if explore in (BY_SWEEP, INDEX_AND_SWEEP):
@@ -219,17 +216,13 @@ def _after_sweeps(duel: Duel, arm: int) -> int:
 
 
 def _left_in_doubt(duel: Duel, arm: int, m: int) -> int:
-    """Return the first fidelity from `m` on that is worth its cost; note those before it.
-
-    A cheap fidelity is left at 16 times what the target would cost.
-    """
+    """Return the first fidelity from `m` on that costs at most 16 times what the target would."""
     rules, last = duel.rules, len(duel.rules.bounds) - 1
     while m < last:
         if rules.usable[m]:
             lowest = _DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last]
             if duel.cells.radii[arm, m] > lowest:
                 break
-            duel.exhausted[m] = True
         m += 1
     return m
 
@@ -238,8 +231,7 @@ def _guarded(duel: Duel, m: int, n: int) -> tuple[int, int]:
     """Return fidelities for l and u that may separate them, from the favoured ones upwards.
 
     Means at m and n are within their radii, so LCB_l reaches at most mean_lm + radius - xi_m, and
-    UCB_u at least mean_un - radius + xi_n, unless they are better now. If that is not enough, the
-    cheaper of the two fidelities gives way to the next one.
+    UCB_u at least mean_un - radius + xi_n. If that is not enough, the cheaper one gives way.
     """
     rules, cells, (leader, rival) = duel.rules, duel.cells, duel.arms
     m, n = _left_in_doubt(duel, leader, m), _left_in_doubt(duel, rival, n)
@@ -249,7 +241,6 @@ def _guarded(duel: Duel, m: int, n: int) -> tuple[int, int]:
         if max(reach, duel.lows[leader]) > min(fall, duel.highs[rival]) - rules.epsilon:
             break
         cheaper = min(m, n)
-        duel.exhausted[cheaper] = True
         if m == cheaper:
             m = _left_in_doubt(duel, leader, m + 1)
         if n == cheaper:
@@ -258,7 +249,7 @@ def _guarded(duel: Duel, m: int, n: int) -> tuple[int, int]:
 
 
 def steer(duel: Duel) -> tuple[int, int]:
-    """Return fidelities at which to explore l and u; note those that the safeguard leaves."""
+    """Return fidelities at which to explore l and u."""
     rules, (leader, rival) = duel.rules, duel.arms
     m, n = choose_fidelity(duel, leader), choose_fidelity(duel, rival)
     if not rules.safeguard or rules.explore in (BY_RADIUS, TARGET_ONLY):
@@ -269,10 +260,7 @@ def steer(duel: Duel) -> tuple[int, int]:
 
 
 def explored(duel: Duel, explorations: int) -> tuple[int, int]:
-    """Return the next pull: l and u take turns; an arm without pulls comes first.
-
-    `explorations` counts M-ths of explorations, with those under way (`weight_of_a_pull`).
-    """
+    """Return the next pull: l and u take turns by M-ths of explorations; unseen arms first."""
     (leader, rival), counts = duel.arms, duel.cells.counts
     m, n = steer(duel)
     # By index, not by role: pulling l may make it u, and it would be pulled twice.

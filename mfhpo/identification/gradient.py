@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mfhpo._validation import check_choice, check_count, check_positive, unwrapped
+from mfhpo._validation import check_choice, check_positive, unwrapped
 from mfhpo.identification.likelihood.likelihood import OwnBias
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodStop, Standing
 from mfhpo.identification.top_two import TopTwo, check_options
@@ -19,38 +19,28 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import LearningRate
-from mfhpo.racing.race import Race, only_steers
+from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Verdict
 
 _LARGEST_GRADIENT = 1e150  # the square of which is finite
 
+# The gradient is followed once at most so many arms are left; before, it would take long.
+_MOST_ARMS = 32
+
 
 class Gradient:
-    """The rule of `MFGrad`.
+    """The rule of `MFGrad`."""
 
-    `shape` is (K, M), M being the number of levels that are compared; for the others see `MFGrad`.
-    So many values of a pair make one step: `told_at_once`, more than one in simulations. The sums
-    of `gradients` and of `planned_pulls` have that shape.
-    """
-
-    def __init__(
-        self,
-        stop: LikelihoodStop,
-        shape: tuple[int, int],
-        learning_rate: LearningRate,
-        max_arms: int,
-    ) -> None:
+    def __init__(self, stop: LikelihoodStop, learning_rate: LearningRate) -> None:
         self.stop, self.needs, self.plan = stop, stop.needs, stop.plan
         self._top_two = TopTwo(stop)
         self._learning_rate = learning_rate
-        self._max_arms = max_arms
-        self.told_at_once = 1
+        self.told_at_once = 1  # values of a pair that make one step, more in simulations
+
+    def _begin(self, known: Known) -> None:
+        shape = known.problem.n_arms, len(known.compared)
         self.gradients: FloatArray = np.zeros(shape)
         self.planned_pulls: FloatArray = np.zeros(shape)
-        self._begin()
-
-    def _begin(self) -> None:
-        self.gradients[:] = 0.0
         self._largest_squares = 0.0
         self._cost_per_pull = 1.0
         self.steps = 0
@@ -58,7 +48,7 @@ class Gradient:
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
         arms = known.arms
-        if len(arms) > self._max_arms:
+        if self._are_too_many(arms):
             return self._top_two.propose(known, expected)
         if known.target_only:
             first = self._top_two.first_pull(known, expected.counts)
@@ -78,14 +68,17 @@ class Gradient:
     def verdict(self, known: Known, fidelity: int | None) -> Iterator[Verdict]:
         """Yield those of the stop, then make a step (see `Rule.verdict`)."""
         if fidelity is None:
-            self._begin()  # what was planned was for other arms, or for other bounds
+            self._begin(known)  # what was planned was for other arms, or for other bounds
         yield from self.stop.verdict(known, fidelity)
         standing, arms = self.stop.standing, known.arms
         decided = known.winner is not None or len(arms) < 2
-        if standing is None or decided or len(arms) > self._max_arms:
+        if standing is None or decided or self._are_too_many(arms):
             return
         if known.evidence.counts[arms, known.levels].all():
             self._step(known, standing)
+
+    def _are_too_many(self, arms: IntArray) -> bool:
+        return len(arms) > _MOST_ARMS and not self.stop.published  # which drops none on the way
 
     def _step(self, known: Known, standing: Standing) -> None:
         arms = known.arms
@@ -146,11 +139,11 @@ class Gradient:
 class MFGrad(Race):
     """MF-GRAD, the gradient method that is asymptotically optimal in cost.
 
-    It keeps shares omega of the cost for all pairs (arm, fidelity). After every pull it finds the
+    It keeps shares of the cost for all pairs (arm, fidelity). After every pull it finds the
     alternative that is hardest to rule out if cost is spent by these shares, moves the shares
     towards the pairs that tell most about it per cost (exponentiated gradient), and pulls the pair
-    that lags most behind its share; a vanishing part of the pulls is spread evenly. It begins with
-    one pull of every pair. While more than `max_arms` are left, pulls are those of `MFTopTwo`.
+    that lags most behind its share; a vanishing part of the pulls is spread evenly. While more than
+    32 arms are left, pulls are those of `MFTopTwo`.
 
     Parameters
     ----------
@@ -160,8 +153,6 @@ class MFGrad(Race):
     stop
         See `mfhpo.racing.options.MFGradOptions`. "published" stops when the likelihood ratio
         against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates no arm.
-    max_arms
-        See `mfhpo.racing.options.MFGradOptions`. At least 2.
     variant, radius
         See `mfhpo.MFTopTwo`.
     """
@@ -172,7 +163,6 @@ class MFGrad(Race):
         *,
         learning_rate: LearningRate = "adaptive",
         stop: Literal["mixture", "published"] = "mixture",
-        max_arms: int = 32,
         variant: Kind | None = None,
         **options: Any,
     ) -> None:
@@ -183,13 +173,5 @@ class MFGrad(Race):
             check_positive("learning_rate", learning_rate, "; try 0.25")
         else:
             check_choice("learning_rate", learning_rate, ("adaptive",), " or a positive number")
-        max_arms = check_count("max_arms", max_arms, 2)
-        if stop == "published" and problem.n_arms > max_arms:
-            raise ValueError(
-                f"max_arms={max_arms} is below the {problem.n_arms} arms, none of which leaves on "
-                f"the way with stop='published': raise max_arms, or leave stop='mixture'."
-            )
-        steers = only_steers(problem, options.get("estimated_bias", "steer"))
-        shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
         rule_of_stop = LikelihoodStop(variant, published=stop == "published")
-        super().__init__(problem, Gradient(rule_of_stop, shape, learning_rate, max_arms), **options)
+        super().__init__(problem, Gradient(rule_of_stop, learning_rate), **options)

@@ -1,21 +1,17 @@
 """A race at the target level that is looked at a few times, as in a group-sequential design.
 
-All arms are looked at after 5, 10, 20, ... evaluations of each. Intervals that hold at all times
-are much wider after five evaluations of an unknown noise.
+Intervals that hold at all times are much wider after five evaluations of an unknown noise.
 
 Why it is valid. A look rests on the first so many values of each arm, in the order in which
 evaluations were begun. So the values behind each mean are independent. Each arm has a variance and
 a Student interval of its own. For the difference of two, the same quantile is taken with the sum of
 both variances, which is conservative for every ratio of these (Mickey and Brown 1966). In blocks,
-the differences of two arms in the same ones are independent values themselves, and have Student's
-interval. Each look takes half of what is left of the error probability delta, and the last one that
-is planned nine tenths, divided among the K - 1 comparisons with the best arm, each on one side. So
-with probability 1 - delta the best is never found worse, and whoever is within epsilon of all that
-are left is within epsilon of the best. The intervals of the arms' own means, at the same level
-divided among the K arms and on two sides, are another event of the same probability.
-
-Values that are equal prove nothing: see `mfhpo.identification.likelihood.ties`. An arm that has no
-value in a block is compared with another one in the blocks of the look that both have values in.
+the differences of two arms in the same ones are independent values themselves. Each look takes half
+of what is left of the error probability delta, and the last one that is planned nine tenths,
+divided among the K - 1 comparisons with the best arm, each on one side. So with probability
+1 - delta the best is never found worse, and whoever is within epsilon of all that are left is
+within epsilon of the best. The intervals of the arms' own means, at the same level divided among
+the K arms and on two sides, are another event of the same probability.
 """
 
 import math
@@ -32,7 +28,7 @@ from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.confidence import share_of_look
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
-from mfhpo.problem import Problem, Pull, Recommendation, check_pulls
+from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
@@ -46,7 +42,7 @@ _ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
 class Looks:
-    """The rule of `GroupSequential`, with the numbers of `looks` so far and of `planned_looks`."""
+    """The rule of `GroupSequential`."""
 
     def __init__(
         self, n_arms: int, sigma: float | None, first_look: int, finds_epsilon: bool, blocks: bool
@@ -85,19 +81,15 @@ class Looks:
 
     def propose(self, known: Known, expected: Expected) -> Pull | None:
         """Return the next pull, in blocks with its own (see `Rule.propose`)."""
-        arms, target = known.arms, known.problem.target
-        if not self._blocks.in_blocks:
-            of_arms = expected.counts[arms, target]
-            fewest = int(of_arms.min())
-            return Pull(first_in_turn(known, arms[of_arms == fewest], fewest), target)
-        if known.winner is not None:
-            arms = np.array([known.winner])
+        arms = known.arms if known.winner is None else np.array([known.winner])
         taken, closed = self._settled(known, expected.pulls)[arms], self._blocks.closed(arms)
         taken[:, : closed.shape[1]] |= closed
         firsts = np.argmin(taken, axis=1)
         block = int(firsts.min())
+        if not exists(known, block):
+            return None
         arm = first_in_turn(known, arms[firsts == block], block)
-        return Pull(arm, target, block=block) if exists(known, block) else None
+        return Pull(arm, known.problem.target, block=block if self._blocks.in_blocks else None)
 
     def lacking(self, known: Known, winner: int, usual: Mapping[int, int]) -> dict[int, int]:
         """Return what a winner lacks until the first look."""
@@ -112,7 +104,7 @@ class Looks:
         return f"a further look takes more than the {most:g} replicates" if size > most else ""
 
     def looks_with(self, known: Known, pending: Sequence[Pull] = ()) -> int:
-        """See `GroupSequential.looks_with`."""
+        """Return the number of looks if all that is under way gives values."""
         looks, winner = self.looks, known.winner
         if not known.arms.size or (winner is not None and self._looked_at[winner]):
             return looks
@@ -121,8 +113,8 @@ class Looks:
             looks += 1
         return looks
 
-    def missing(self, known: Known, pending: Sequence[Pull]) -> int:
-        """See `GroupSequential.missing`."""
+    def missing(self, known: Known, pending: Sequence[Pull] = ()) -> int:
+        """Return how many evaluations the next look needs, or the look after it if none."""
         size = self._size(self.looks_with(known, pending))
         return int(np.maximum(size - self._expected(known, pending)[known.arms], 0).sum())
 
@@ -241,15 +233,19 @@ class Looks:
         size = int(self._looked_at[leader])
         compared = self._looked_at[others] == size
         if compared.any():
-            differences = self._differences(leader, others[compared], size)
-            ahead[compared] = differences.means
-            radii[compared] = self._radii(
-                known, size, differences, known.problem.n_arms - 1, of_two=True
-            )
+            ahead[compared], radii[compared] = self._leads(known, leader, others[compared], size)
         return others, ahead, radii
 
+    def _leads(
+        self, known: Known, arm: int, others: IntArray, size: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return an arm's leads, and their radii, at the look with so many values, (n,) each."""
+        differences = self._differences(arm, others, size)
+        shares = known.problem.n_arms - 1
+        return differences.means, self._radii(known, size, differences, shares, of_two=True)
+
     def behind(self, known: Known) -> float:
-        """Return by how much other arms may be better than the last look's leader at most."""
+        """Return by how much others may be better than the last look's leader, infinite if none."""
         _, ahead, radii = self._lead(known)
         return math.inf if self._leader is None else float((radii - ahead).max(initial=0.0))
 
@@ -258,9 +254,8 @@ class Looks:
         size = int(min(self._looked_at[arm], self._looked_at[other]))
         if not size:
             return -math.inf
-        differences = self._differences(arm, np.array([other]), size)
-        radii = self._radii(known, size, differences, known.problem.n_arms - 1, of_two=True)
-        return float(differences.means[0] - radii[0])
+        [ahead], [radius] = self._leads(known, arm, np.array([other]), size)
+        return float(ahead - radius)
 
     # Answers.
 
@@ -330,30 +325,24 @@ class Looks:
 class GroupSequential(Race):
     """A race at the target level that is looked at a few times.
 
-    The arms that are left are evaluated in rounds, each in a random order that depends on the seed.
-    Each look takes twice as many evaluations of each arm as the one before; it may eliminate arms
-    and certify the leader. Before the first look the answer is the first arm that gave a value: a
-    few values do not change the order of the arms. The race ends with the certificate, for which a
-    winner is evaluated until the first look. A declared sigma that the values contradict is given
-    up, with a warning.
+    The arms that are left are evaluated in rounds, each in a random order. Each look takes twice as
+    many evaluations of each arm as the one before; it may eliminate arms and certify the leader.
+    Before the first look the answer is the first arm that gave a value. The race ends with the
+    certificate, for which a winner is evaluated until the first look. A declared sigma that the
+    values contradict is given up, with a warning.
 
     Parameters
     ----------
     problem
-        Of its costs the last one matters. A bias is not used. Each arm has a variance of its own,
-        unless a sigma or bounds are declared.
+        Of its costs the last one matters. A bias is not used.
     epsilon
         See `Race`. None: the declared scale of the noise, or else the root of the arms' mean
         variance, as it is known at each look.
     first_look
-        Evaluations of each arm before the first look, at least 2 (else ValueError); a single one
-        if sigma says that there is no noise.
+        Evaluations of each arm before the first look; a single one without noise.
     blocks
-        Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). A look
-        is then at the first so many blocks. What is declared of the noise is not used, and an
-        epsilon of None contains what replicates do to all arms.
-    **options
-        See `Race`, without `measure` and `radius`.
+        Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). What
+        is declared of the noise is not used then.
     """
 
     rule: Looks
@@ -379,20 +368,3 @@ class GroupSequential(Race):
         rule = Looks(problem.n_arms, sigma, size, epsilon is None, blocks)
         problem = replace(problem, bias=None)
         super().__init__(problem, rule, epsilon=epsilon, measure=size, **options)
-
-    @property
-    def behind(self) -> float:
-        """The tolerance that holds; infinite before the first look, and once its leader left."""
-        return self.rule.behind(self.known)
-
-    def lead(self, arm: int, other: int) -> float:
-        """Return the least by which an arm's mean exceeds another's, for any arms and looks."""
-        return self.rule.lead(self.known, arm, other)
-
-    def looks_with(self, pending: Sequence[Pull] = ()) -> int:
-        """Return the number of looks if all that is under way gives values."""
-        return self.rule.looks_with(self.known, check_pulls(pending, self.problem))
-
-    def missing(self, pending: Sequence[Pull] = ()) -> int:
-        """Return how many further evaluations the next look needs, or the look after it if none."""
-        return self.rule.missing(self.known, check_pulls(pending, self.problem))

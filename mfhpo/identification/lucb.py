@@ -4,20 +4,18 @@ Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited
 """
 
 import math
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_choice, check_finite
+from mfhpo._validation import check_choice, check_finite, check_instance
 from mfhpo.identification import explore as duels
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Problem, Pull, Recommendation
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.evidence import surest_arm, surest_by
-from mfhpo.racing.options import EstimatedBias, Explore
-from mfhpo.racing.race import Race, only_steers
+from mfhpo.racing.options import Explore
+from mfhpo.racing.race import Race
 from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 _EXPLORE = {
@@ -29,36 +27,22 @@ _EXPLORE = {
 }
 
 
-# The next pull, given a duel and the number of explorations; see `explored`.
-Choose: TypeAlias = Callable[[duels.Duel, int], tuple[int, int]]
-
-
-class FidelityExhaustedWarning(UserWarning):
-    """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
-
-
 class Lucb:
-    """The rule of `MFLUCB`, whose options it takes; ValueError for wrong ones.
-
-    `steers` says whether only values at the target are evidence. For the rest see
-    `mfhpo.identification.explore`.
-    """
+    """The rule of `MFLUCB`."""
 
     def __init__(
         self,
         problem: Problem,
-        steers: bool,
         explore: Explore,
         best_at_most: float | None,
         second_at_least: float | None,
         safeguard: bool = True,
-        choose: Choose = duels.explored,
     ) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_choice("explore", explore, _EXPLORE)
-        best_at_most = check_finite("best_at_most", best_at_most)
-        second_at_least = check_finite("second_at_least", second_at_least)
-        highest = math.inf if best_at_most is None else best_at_most
-        if highest <= (-math.inf if second_at_least is None else second_at_least):
+        best = check_finite("best_at_most", best_at_most)
+        second = check_finite("second_at_least", second_at_least)
+        if best is not None and second is not None and best <= second:
             raise ValueError(
                 f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
                 f"they bound the best and the second-best mean."
@@ -68,27 +52,24 @@ class Lucb:
                 "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
                 "with IISE, which takes order bounds."
             )
-        self._explore = duels.TARGET_ONLY if steers else _EXPLORE[explore]
-        self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
-        self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
+        self._explore = _EXPLORE[explore]
+        self._best_at_most = math.nan if best is None else float(best)
+        self._second_at_least = math.nan if second is None else float(second)
         self._safeguard = safeguard
-        self._choose = choose
         self.explorations = 0
         self.committed: IntArray = np.full(problem.n_arms, duels.NOT_COMMITTED, dtype=np.int64)
-        self.exhausted: BoolArray = np.zeros(problem.n_fidelities, dtype=bool)
         self.needs = Needs(
             "its lower bound is within epsilon of every other arm's upper bound",
             target_only=explore == "top",
             note=self.note,
             leader=self.leader,
-            words=self.words,
         )
 
     def plan(self, known: Known) -> None:
         """Gather what the decisions depend on (see `Rule.plan`)."""
         assert known.bias is not None
         self.rules = duels.Rules(
-            explore=self._explore,
+            explore=duels.TARGET_ONLY if known.target_only else self._explore,
             bounds=np.array(known.bias.bounds),
             roots=np.sqrt(known.costs),
             usable=duels.usable_fidelities(known.costs),
@@ -140,29 +121,13 @@ class Lucb:
             yield Verdict(certified=leader)
             return
         duels.commit(duel)
-        self._choose(duel, self.explorations)
-        self.note_exhausted(known, duel.exhausted)
 
     def _duel(
         self, known: Known, cells: duels.Cells, lows: FloatArray, highs: FloatArray
     ) -> duels.Duel:
         rules = self.rules._replace(scales=_scales(known))
         arms = duels.top_two(highs, cells.counts)
-        return duels.Duel(rules, cells, lows, highs, arms, self.committed, self.exhausted.copy())
-
-    def note_exhausted(self, known: Known, exhausted: BoolArray) -> None:
-        """Note fidelities that the safeguard leaves, shape (M,), and warn of new ones."""
-        for m in np.flatnonzero(exhausted & ~self.exhausted).tolist():
-            self.exhausted[m] = True
-            warnings.warn(
-                f"{known.labels.fidelity(m)} is left for the next dearer one: its bias of up to "
-                f"{self.rules.bounds[m]:.4g} is too large to tell the leading arms apart there at "
-                f"a reasonable cost. The certificate is as good, but a cheaper race may be had "
-                f"with smaller bias bounds if they hold, with closer bounds on the two best means, "
-                f"or with explore='C'",
-                FidelityExhaustedWarning,
-                stacklevel=7,
-            )
+        return duels.Duel(rules, cells, lows, highs, arms, self.committed)
 
     def propose(self, known: Known, expected: Expected) -> Pull:
         """Return the next pull (see `Rule.propose`)."""
@@ -173,7 +138,7 @@ class Lucb:
             for arm, number in enumerate((cells.counts - cells.seen).sum(axis=1))
         )
         duel = self._duel(known, cells, lows, highs)
-        return Pull(*self._choose(duel, self.explorations + under_way))
+        return Pull(*duels.explored(duel, self.explorations + under_way))
 
     def leader(self, known: Known) -> int:
         """Return the arm with the highest lower bound."""
@@ -182,24 +147,6 @@ class Lucb:
         cells = self.cells(known, known.evidence.counts)
         lows, _ = duels.target_bounds(cells, self.rules.bounds, known.roster.active)
         return surest_by(lows[known.arms], known.evidence, known.arms)
-
-    def words(self, known: Known, usual: Recommendation) -> Recommendation:
-        """Say what was estimated to choose fidelities."""
-        assumed = {
-            "an upper bound on the best mean": self._best_at_most,
-            "a lower bound on the second-best mean": self._second_at_least,
-        }
-        absent = [words for words, value in assumed.items() if math.isnan(value)]
-        if (
-            self._explore not in (duels.BY_INDEX, duels.BY_SWEEP, duels.INDEX_AND_SWEEP)
-            or not absent
-        ):
-            return usual
-        estimated = (
-            f"{' and '.join(absent)}: estimated as the race went; that only chose fidelities, the "
-            f"certificate does not rest on it"
-        )
-        return replace(usual, assumptions=(*usual.assumptions, estimated))
 
 
 def _scales(known: Known) -> FloatArray:
@@ -220,21 +167,15 @@ class MFLUCB(Race):
     problem
         See `Race`. The bias bounds must be of kind "max", or None (else ValueError).
     explore
-        See `mfhpo.racing.options.MFLUCBOptions`. "A" is EXPLORE-A: a race in which cheap fidelities
-        tell nothing can cost many times what "top" does.
-    estimated_bias
-        See `mfhpo.racing.options.BestArmOptions`.
-    best_at_most
-        An upper bound on the mean of the best arm at the target, for A and B. None: the bound that
-        the race has found so far. It chooses fidelities only: no certificate rests on it.
-    second_at_least
-        A lower bound on the mean of the second-best arm at the target, likewise.
+        See `mfhpo.racing.options.MFLUCBOptions`.
+    best_at_most, second_at_least
+        Bounds on the means of the best and the second-best arm at the target, for A and B. None:
+        what the race has found so far. They choose fidelities only: no certificate rests on them.
 
     Notes
     -----
-    A fidelity that cannot tell the two leading arms apart is left for the next dearer one, with a
-    `FidelityExhaustedWarning`; so is one that has cost 16 times what the target would need to
-    resolve its bias. By the published rule, a race may never end.
+    A fidelity that cannot tell the two leading arms apart is left for the next dearer one; so is
+    one that has cost 16 times what the target would. By the published rule, a race may never end.
     """
 
     def __init__(
@@ -244,9 +185,7 @@ class MFLUCB(Race):
         explore: Explore = "C",
         best_at_most: float | None = None,
         second_at_least: float | None = None,
-        estimated_bias: EstimatedBias = "steer",
         **options: Any,
     ) -> None:
-        steers = only_steers(problem, estimated_bias)
-        rule = Lucb(problem, steers, explore, best_at_most, second_at_least)
-        super().__init__(problem, rule, estimated_bias=estimated_bias, **options)
+        rule = Lucb(problem, explore, best_at_most, second_at_least)
+        super().__init__(problem, rule, **options)

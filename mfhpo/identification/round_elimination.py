@@ -2,8 +2,7 @@
 
 The n-th values of two arms are independent draws in the order in which evaluations were begun, so
 their differences are a sample of their own, whatever the ratio of the arms' spreads. Its evidence
-(`mfhpo.knowledge.studentised`) holds at all times. A pair is judged at ln((K - 1) / delta), because
-only the comparisons with the best arm can certify a wrong one.
+(`mfhpo.knowledge.studentised`) holds at all times.
 """
 
 import math
@@ -14,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_instance
-from mfhpo.identification.likelihood.blocks import Blocks, first_in_turn
+from mfhpo.identification.likelihood.blocks import Blocks, first_in_turn, remaining_cost
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
-from mfhpo.knowledge.studentised import log_evidence
 from mfhpo.problem import Problem, Pull, Recommendation
 from mfhpo.racing.extra_pulls import usually_lacking
 from mfhpo.racing.race import Race
@@ -96,17 +94,10 @@ class NthValues:
     def _evidence(self, known: Known, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         """Return the logarithms of the evidence against others being better by epsilon, (n,)."""
         values = self._blocks.values
-        found = np.full(len(others), -np.inf)
         if not values.size:
-            return found
-        samples = Samples.of(values[leader] - values[others], values)
-        counts = samples.counts.astype(float)
-        variances = samples.variances + samples.hidden_at(math.exp(-known.threshold))
-        gaps = samples.means + epsilon
-        told = (gaps > 0.0) & (counts > 1.0) & np.isfinite(variances) & (variances > 0.0)
-        squares = (counts[told] - 1.0) * variances[told]
-        found[told] = log_evidence(gaps[told], counts[told], squares, PRIOR)
-        return found
+            return np.full(len(others), -np.inf)
+        differences = Samples.of(values[leader] - values[others], values)
+        return differences.evidence(epsilon, known.threshold, PRIOR)
 
     def _is_ahead(self, known: Known, leader: int, others: IntArray, epsilon: float) -> BoolArray:
         """Tell whether all values of a leader that has as many as it wants agree, shape (n,).
@@ -129,12 +120,8 @@ class NthValues:
             return usual
         others = known.arms[known.arms != arm]
         counts = np.minimum(self._blocks.n_values[others], self._blocks.n_values[arm])
-        spent = np.log1p(counts / PRIOR) / 2.0  # of the evidence, by the average over effects
-        gained = self._evidence(known, arm, others, known.epsilon) + spent
-        if not (gained > 0.0).all() or not others.size:
-            return replace(usual, remaining_cost=None)
-        more = counts * np.maximum((known.threshold + spent) / gained - 1.0, 0.0)
-        cost = float(more.sum() + more.max()) * float(known.spending.all()[-1])
+        evidence = self._evidence(known, arm, others, known.epsilon)
+        cost = remaining_cost(known, evidence, counts, PRIOR, math.inf)
         return replace(usual, remaining_cost=cost)
 
 
@@ -149,19 +136,12 @@ def _leader(known: Known) -> int:
 class RoundElimination(Race):
     """Elimination at the target level, where evaluations are independent.
 
-    The leader and all that may still be better are evaluated in turn. It is what `certify` uses
-    where nothing is known about the noise and candidates share no replicates. Once the evidence
-    against every other arm suffices, the leader alone goes on until it has as many values as other
-    races want; then all is judged once more by these.
+    The leader and all that may still be better are evaluated in turn. Once the evidence against
+    every other arm suffices, the leader alone goes on until it has as many values as other races
+    want; then all is judged once more by these.
 
-    Parameters
-    ----------
-    problem
-        Of its costs the last one matters. A bias or a scale of the noise is not used.
-    epsilon
-        See `Race`. None: one standard deviation of an arm's values, as it is known at each time.
-    **options
-        See `Race`.
+    A bias or a scale of the noise is not used. An epsilon of None is one standard deviation of an
+    arm's values, as it is known at each time.
     """
 
     rule: NthValues

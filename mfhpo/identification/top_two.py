@@ -18,8 +18,7 @@ from mfhpo.racing.rule import Expected, Known
 # The fractional parts of its multiples are spread evenly over [0, 1), however many there are.
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
-# The leader and its rival each get at least this share of what is spent on the two, so that neither
-# starves while nothing of what tells them apart came from it.
+# The leader and its rival each get at least this share of what is spent on the two.
 _LEAST_SHARE = 0.1
 
 # A glance at each arm decides on their order if it costs at most this share of a full evaluation.
@@ -161,30 +160,26 @@ def _fidelity_for(
 
 
 class MFTopTwo(Race):
-    """Top-two sampling across fidelities, with the stop of `LikelihoodStop`.
+    """Top-two sampling across fidelities, with a stop by likelihood ratios.
 
-    What tells the leader from another arm is the statistic of `PairLikelihood`. Each pull goes
+    Each pull goes
 
-    1. to the leader and the rival with the smallest likelihood ratio plus log counts (Jourdan,
-       Degenne, Baudry, de Heide and Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022);
-    2. of the two, to each in proportion to what the statistic owes to its observations (You, Qin,
-       Wang and Yang, "Information-Directed Selection for Top-Two Algorithms", COLT 2023);
+    1. to the leader and the rival with the smallest likelihood ratio plus log counts (Jourdan et
+       al., "Top Two Algorithms Revisited", NeurIPS 2022);
+    2. of the two, to each in proportion to what the statistic owes to its observations (You et al.,
+       "Information-Directed Selection for Top-Two Algorithms", COLT 2023);
     3. to the fidelity with the largest distance from the nearest alternative, in units of sigma
-       and per square root of the cost, optimistically: as far as it may be within
-       sigma sqrt(2 ln N / n) of the mean of n values of N of the arm's. It is the index of
-       EXPLORE-A (Wang et al. 2023, Section 3.2.2) with the alternative in place of assumed means.
+       and per square root of the cost, optimistically: as far as it may be.
 
     These rules decide about cost alone; the certificate rests on the stop.
 
     Parameters
     ----------
     variant
-        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order
-        bounds are never more than twice the others, and mostly far less. A ValueError says that it
-        contradicts the declared ones.
+        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). A
+        ValueError says that it contradicts the declared ones.
     radius
-        Not taken (TypeError). The intervals that are shown are the tightest for the noise, and
-        decide nothing but the audit.
+        Not taken (TypeError). The intervals that are shown are the tightest for the noise.
 
     Examples
     --------

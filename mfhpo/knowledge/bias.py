@@ -52,7 +52,7 @@ class Bias:
     --------
     >>> Bias.max(0.3, 0.1, 0.0).margins
     (0.6, 0.2, 0.0)
-    >>> Bias.underestimating(0.3, 0.1, 0.0).margins
+    >>> Bias.order(0.3, 0.1, 0.0).margins
     (0.3, 0.1, 0.0)
     """
 
@@ -83,12 +83,10 @@ class Bias:
 
     @classmethod
     def order(cls, *bounds: float) -> Bias:
-        """Return bounds gamma_m on the difference of two biases (Poiani et al. 2022, Section 5)."""
-        return cls("order", bounds)
+        """Return bounds gamma_m on the difference of two biases (Poiani et al. 2022, Section 5).
 
-    @classmethod
-    def underestimating(cls, *bounds: float) -> Bias:
-        """Return bounds for biases in [-xi_m, 0], such as those of fewer epochs: gamma_m = xi_m."""
+        Biases in [-xi_m, 0], such as those of fewer epochs, have gamma_m = xi_m.
+        """
         return cls("order", bounds)
 
     @property
@@ -98,10 +96,7 @@ class Bias:
         return tuple(factor * bound for bound in self.bounds)
 
     def widened(self, fidelity: int, bound: float) -> Bias:
-        """Return a copy whose bound at `fidelity` is at least `bound`.
-
-        The others grow by the same factor, because one wrong bound makes the others doubtful.
-        """
+        """Return a copy with a larger bound at `fidelity`; the others grow by the same factor."""
         declared = self.bounds[fidelity]
         factor = max(1.0, bound / declared) if declared > 0.0 else 1.0
         bounds = [each * factor for each in self.bounds]
@@ -124,9 +119,8 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
 
     `differences` are the pilot's means at each fidelity minus those at the target, shape (P, M), P
     >= 2. Biases of different arms at one fidelity are taken as exchangeable normal draws. The bound
-    is a prediction interval for all `n_arms` at once (Student's t with a union bound), so it covers
-    arms that the pilot did not see; the bound of one fidelity may fail with probability `level`.
-    The noise of the pilot's means widens it, never narrows it.
+    is a prediction interval for all `n_arms` at once (Student's t with a union bound); that of one
+    fidelity may fail with probability `level`.
     """
     pilot_arms = len(differences)
     quantile = float(stdtrit(pilot_arms - 1, 1.0 - level / (2.0 * n_arms)))
@@ -138,20 +132,15 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Observations that no means within the bias bounds can explain.
+    """Observations that no means within the bias bounds can explain."""
 
-    The bound at `fidelity`, the cheaper one, is in doubt by comparison with the `reference`. The
-    arm (max bounds) or two arms (order bounds) differ by what was `observed`, give or take the
-    `uncertainty`; `widened_to` is the largest bound that this allows.
-    """
-
-    fidelity: int
-    reference: int
-    arms: tuple[int, ...]
-    observed: float
+    fidelity: int  # the cheaper one, whose bound is in doubt
+    reference: int  # the other one
+    arms: tuple[int, ...]  # one (max bounds) or two (order bounds)
+    observed: float  # by how much they differ, give or take the uncertainty
     uncertainty: float
     allowed: float
-    widened_to: float
+    widened_to: float  # the largest bound that the observations allow
 
     def describe(self, arm: Callable[[int], str], fidelity: Callable[[int], str]) -> str:
         """Say what was seen and what follows, given names of arms and fidelities."""
@@ -170,12 +159,10 @@ class BiasAudit:
 
     For max bounds, the difference of an arm's means at two fidelities is compared with the sum of
     their bounds; for order bounds, how far two arms' differences are apart. The uncertainty is that
-    of `MixtureRadius` for the difference, whose variance is the sum of the means' variances. With
-    normal noise of known variance it holds at all numbers of values that do not depend on the
-    values. For estimated variances it uses Student's quantile with the smallest degrees of freedom
-    of the means, which is conservative (Mickey and Brown 1966). The level .05 is shared by all arms
-    (or ordered pairs of arms) and pairs of fidelities. In a race the numbers do depend on the
-    values, so that it is approximate there; `make assumptions` and the tests measure it.
+    of `MixtureRadius` for the difference. For estimated variances it uses Student's quantile with
+    the smallest degrees of freedom of the means, which is conservative (Mickey and Brown 1966). The
+    level .05 is shared by all arms (or ordered pairs of arms) and pairs of fidelities. It holds for
+    numbers of values that do not depend on the values, and so only approximately in a race.
     """
 
     def __init__(self, kind: Kind, n_arms: int, n_fidelities: int) -> None:
@@ -258,10 +245,9 @@ class BiasAudit:
     def needed(
         self, bound: float, counts: IntArray, variances: FloatArray, costs: FloatArray
     ) -> FloatArray:
-        """Return numbers of values that mostly reveal a bias half as large again as the bound.
+        """Return the cheapest numbers of values that mostly reveal a bias half as large again.
 
-        They are the cheapest ones from `counts` on, and infinite where none suffices. All arrays
-        have an entry for each mean in the comparison.
+        They are at least `counts`, and infinite where none suffices; one for each mean compared.
         """
         found = np.maximum(counts, 1.0)
         total = float(variances.sum())

@@ -24,8 +24,7 @@ def configurations_of(
 ) -> int | list[dict[str, Any]]:
     """Take what a user gives: at least two configurations, all different unless they `may_repeat`.
 
-    Cells of a table that are NaN or None stand for parameters that do not apply. Raises TypeError
-    or ValueError if it is anything else, or has parameters that are `owned`: the search sets them.
+    Parameters that are `owned`, because the search sets them, raise ValueError.
     """
     if isinstance(candidates, Integral) and not isinstance(candidates, bool):
         return check_count("candidates", int(candidates), 2, MOST_ARMS)
@@ -41,10 +40,7 @@ def configurations_of(
 
 
 def rows_of(name: str, given: CandidatesLike, right: str) -> tuple[list[dict[str, Any]], bool]:
-    """Return rows as dictionaries, and whether they are a table, whose NaN and None are left out.
-
-    Raises TypeError or ValueError for anything else, which `name` and what would be `right` say.
-    """
+    """Return rows as dictionaries, and whether they are a table, whose NaN are left out."""
     rows = given
     if hasattr(given, "to_dict") and getattr(given, "ndim", None) != 1:
         rows = given.to_dict(orient="records")
@@ -82,11 +78,9 @@ def _restore_integers(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, list[Point]]:
-    """Describe configurations to a model.
+    """Describe configurations to a model: numbers by their ranks, other values as choices.
 
-    A number's place is its rank among the values that occur. Other values are choices without an
-    order. What never varies, and choices that no two configurations share, such as names, say
-    nothing about other configurations and are left out.
+    What never varies is left out, and so are choices that no two configurations share, as names.
     """
     kinds: dict[str, Numeric | OneOf] = {}
     points: list[dict[str, float]] = [{} for _ in configurations]

@@ -76,8 +76,8 @@ def first_configurations(
 ) -> tuple[dict[str, Any], ...]:
     """Return the configurations that a search tries first: the best of each source in turn.
 
-    A source is an `EarlierResults`, or a single configuration, or what `as_results` makes one of.
-    Parameters that are `owned` are left out: the search itself sets them.
+    A source is an `EarlierResults`, a configuration, or what `as_results` makes one of. Parameters
+    that are `owned` are left out.
     """
     right = "a list of EarlierResults, of results of the same library, or of configurations"
     given = [] if earlier is None else check_sequence("earlier", earlier, right)

@@ -1,7 +1,4 @@
-"""The parameters that a race owns: the fidelity, and the replicate that a block shares.
-
-A fidelity has levels, costs and bias; a replicate is a split of the data, or a seed.
-"""
+"""The parameters that a race owns: the fidelity, and the replicate that a block shares."""
 
 from __future__ import annotations
 
@@ -125,14 +122,9 @@ def _are_costs(levels: Sequence[Any]) -> bool:
 def geometric_levels(
     low: float, high: float, *, whole: bool = True, step: float | None = None
 ) -> tuple[Any, ...]:
-    """Return at most six levels from about `low` to `high`, each about a third of the next.
+    """Return at most six levels from about `low` to `high`, such as 1, 3, 9, 27, 81.
 
     They may be `whole` numbers; with a `step`, only each step from `low` on is allowed.
-
-    Examples
-    --------
-    >>> geometric_levels(1, 81)
-    (1, 3, 9, 27, 81)
     """
     levels: list[float] = []
     for power in range(_MOST_LEVELS):

@@ -60,8 +60,7 @@ class Bounded:
 
     This is the robust choice where an evaluation may diverge now and then: the claim is about the
     mean, divergences included, and supposes nothing but the bounds. It takes many more evaluations
-    than normal noise. Two accuracies that differ by .015, of which one drops to 0 in one evaluation
-    of twenty, take about 10,000 (IISE, delta .05).
+    than normal noise.
 
     Parameters
     ----------
@@ -114,8 +113,6 @@ class NoiseContradictedWarning(UserWarning):
 
 
 CONTRADICTED = "values spread more than the declared sigma allows; the noise was estimated instead"
-"""What an answer says of that."""
-
 
 # Probability with which a scale that is declared rightly is ever found to be too small.
 _AUDIT_LEVEL = 0.01
@@ -133,9 +130,9 @@ _ROUNDING = 1e-9
 class NoiseAudit:
     """Whether values spread more around their arms' means than a declared scale allows.
 
-    The sum of squares around the arms' means over the variance is at most chi-squared for normal
-    noise. It is compared with a quantile when its degrees of freedom reach 4, 8, 16, ..., the j-th
-    time at level .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
+    For normal noise, the sum of squares over the variance is at most chi-squared. It is compared
+    with a quantile when its degrees of freedom reach 4, 8, 16, ..., the j-th time at level .01 / (j
+    (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
     """
 
     def __init__(self, sigma: float) -> None:
@@ -179,13 +176,11 @@ REMEDY = (
     "claims that rest on normal noise may be wrong; declare Bounded(0, 1) for accuracies, or "
     "evaluate more often"
 )
-"""The consequence of a notice."""
 
+# Probability with which normal values of any of several configurations are found not to be; fewer
+# values show neither.
 NORMALITY_LEVEL = 0.001
-"""Probability with which normal values of any of several configurations are found not to be."""
-
 FEWEST_VALUES = 8
-"""Fewer values show neither."""
 
 
 def departure_in_words(
@@ -199,10 +194,8 @@ def departure_in_words(
     """Say how the values of one configuration depart from normal ones; empty if not clearly.
 
     Grubbs' test (1950) judges the farthest value, D'Agostino's (1970) the skewness, each at half of
-    the level. Both keep their level for small samples and small levels.
-
-    `count` is at least `FEWEST_VALUES`, `moments` are the sums of squared and of cubed deviations
-    from the mean, `ends` the smallest and the largest value; `shown` formats a value.
+    the level. `moments` are the sums of squared and of cubed deviations from the mean, `ends` the
+    smallest and the largest value; `shown` undoes its sign.
     """
     (squares, cubes), (low, high) = moments, ends
     if not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:

@@ -33,8 +33,7 @@ class Numeric:
     Parameters
     ----------
     places
-        Those of its values, increasing, if there are few of them, as of whole numbers. Empty: any
-        place may be reached.
+        Those of its values, increasing, if there are few of them. Empty: any place may be reached.
     """
 
     places: tuple[float, ...] = ()
@@ -109,14 +108,10 @@ class SearchSpace:
         self.n_features = len(self.numbers)
         self._conditions: dict[str, Question] = {}
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SearchSpace) and self.parameters == other.parameters
-
     def features(self, points: Sequence[Point]) -> FloatArray:
         """Return configurations as vectors, shape (len(points), n_features).
 
-        Numbers stay, and are .5 if they do not apply. Choices are indicators, all 0 if the
-        parameter does not apply.
+        Choices are indicators, all 0 if the parameter does not apply.
         """
         return self._columns(len(points), *self._table(points))
 
@@ -264,11 +259,10 @@ def explain(
 ) -> Question | None:
     """Find the questions that tell the configurations with a parameter from those without it.
 
-    Few questions in a row are preferred to more, three at most, and questions about choices to
-    those about numbers with steps. Other numbers come last, and with one question alone, because
-    among many of them one has a fitting threshold by chance. `has` says which configurations have
-    it, (n,), the others are the values of parameters that it may depend on, NaN where missing.
-    None if nothing tells all of them apart.
+    Few questions in a row are preferred, three at most, and questions about choices to those about
+    numbers with steps. Other numbers come last, with one question alone, because among many of them
+    one has a fitting threshold by chance. `has` says which configurations have it, (n,), the others
+    are values of parameters that it may depend on, NaN where missing.
     """
     if not has.any():  # perhaps a choice that was not seen has it
         seen = (each for each in choices.items() if not np.isnan(each[1]).all())

@@ -15,13 +15,10 @@ _ROUNDING = 1e-12
 class PullStatistics:
     """Counts, sums and spreads of what was observed, one cell per (arm, fidelity): shape (K, M).
 
-    `squares` and `cubes` sum powers of the deviations from the cell's mean. `prediction_errors` sum
-    squared deviations of each value from the mean of the earlier ones, or from `first_guess`.
-    `lows` and `highs` are infinite where there is no value.
-
-    `repeats` counts values that are equal to the one before in their cell, as only discrete ones
-    are. Of those that are not, `moves` is the number and `moved` the sum of squared differences, of
-    each fidelity, shape (M,).
+    `squares` and `cubes` sum powers of the deviations from the cell's mean, `prediction_errors`
+    squared deviations from the mean of earlier values, or from `first_guess`. `repeats` counts
+    values equal to the one before in their cell, as only discrete ones are. Of the others, `moves`
+    is the number and `moved` the sum of squared differences, by fidelity.
     """
 
     def __init__(self, n_arms: int, n_fidelities: int, first_guess: float = 0.0) -> None:

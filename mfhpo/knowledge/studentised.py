@@ -11,8 +11,7 @@ measure) and over effects of ``(alternative - mu) / sigma ~ N(0, 1 / rho)`` is
 (Lai 1976; Wang and Ramdas 2024, "Anytime-valid t-tests and confidence sequences"). It is a
 nonnegative martingale of mean 1 in the filtration of the configuration's own values up to scale, so
 it ever reaches 1 / level with probability at most level (Ville's inequality), whatever decides how
-many values there are. Only the configuration's own values enter: nothing is supposed about the
-spread of the others.
+many values there are.
 
 Effects of one sign alone multiply it by 2 T(t), T being Student's distribution with n degrees of
 freedom and ``t = n d sqrt(n) / sqrt((n + rho) R + rho n d^2)``. A part of the average is left to
@@ -75,9 +74,7 @@ def log_evidence(
 ) -> FloatArray:
     """Compute the logarithm of the evidence against means at signed distances below the values'.
 
-    It is large where a distance is large and positive, and 0 for counts below 2. `squares` are sums
-    of squared deviations from the values' mean. A smaller `prior`, the rho above, suits larger
-    effects.
+    It is 0 for counts below 2. A smaller `prior`, the rho above, suits larger effects.
     """
     n = np.maximum(counts, 1.0)
     moved = n * distances**2
@@ -142,11 +139,7 @@ def log_evidence_with_others(
     degrees: FloatArray,
     prior: float,
 ) -> FloatArray:
-    """Compute the logarithm of the evidence against means at distances from the values', (n,).
-
-    See `log_evidence`. `of_others` are squares of other values, with
-    `degrees` of freedom; the evidence is minus infinity without these.
-    """
+    """Compute it by the squares of other values, too, with `degrees` of freedom (-inf without)."""
     moved = counts * distances**2
     explained = counts * moved / (counts + prior)
     left = squares + of_others + moved - explained

@@ -21,9 +21,8 @@ MODELS = tuple(sorted(file.stem for file in _FOLDER.glob("*.json")))
 def portfolio(model: str, *, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return ten configurations of a model, in the order in which to try them.
 
-    The first one is the library's default. Each next one was chosen because it helped most on other
-    data sets, where those before it did not. They say where to begin, and are no evidence about
-    your data. The JSON files beside this module name their sources and licences.
+    The first one is the library's default. Each next one helped most on other data sets where those
+    before it did not. The JSON files beside this module name their sources and licences.
 
     Parameters
     ----------
@@ -48,22 +47,14 @@ def portfolio(model: str, *, names: Mapping[str, str] | None = None) -> list[dic
     check_choice("model", model, MODELS)
     text = (_FOLDER / f"{model}.json").read_text(encoding="utf-8")
     configurations: list[dict[str, Any]] = json.loads(text)["configurations"]
+    names = {} if names is None else check_instance("names", names, Mapping, "a dictionary")
     new = {name: name for one in configurations for name in one}
-    _check(names, new)
-    new |= names or {}
+    for name in names:
+        check_choice("names", name, new)
+        new[name] = check_name(f"names[{name!r}]", names[name])
     if len({*new.values()}) < len(new):
         raise ValueError(f"names must give each parameter a name of its own, got {shown(names)}.")
     return [{new[name]: value for name, value in one.items()} for one in configurations]
-
-
-def _check(names: Any, known: Mapping[str, Any]) -> None:
-    if names is None:
-        return
-    check_instance("names", names, Mapping, "a dictionary of names")
-    for name, new in names.items():
-        if name not in known:
-            raise ValueError(f"names must be of {sorted(known)}, got {shown(name)}.")
-        check_name(f"names[{name!r}]", new)
 
 
 document(portfolio)

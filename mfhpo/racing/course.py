@@ -221,8 +221,7 @@ class Course:
 def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
     """Tell whether an arm leaves because its evaluations at a fidelity give no value.
 
-    An arm without values, also `elsewhere`, leaves after `max_failures` failures. One with values
-    leaves once its failure rate at a fidelity is confidently above one half.
+    One with values, also `elsewhere`, stays until its failure rate is confidently above one half.
     """
     if failures < max_failures:
         return False
@@ -235,8 +234,8 @@ def evidence_of_failing(values: int, failures: int) -> float:
     """Return how strongly the outcomes say that more than half of the evaluations fail.
 
     It is the likelihood of a failure rate drawn evenly between one half and 1, over that of one
-    half. This is a nonnegative supermartingale for every rate up to one half, so that it ever
-    reaches 1 / a with probability at most a (Ville's inequality).
+    half: a nonnegative supermartingale for every rate up to one half, so that it ever reaches 1 / a
+    with probability at most a (Ville's inequality).
     """
     a, b = failures + 1.0, values + 1.0
     # The integral of r^failures (1 - r)^values from one half to 1, over that from 0 on.
@@ -299,11 +298,7 @@ def why_nothing_is_certified(known: Known, winner: int) -> str:
 
 
 def _lost_leader(known: Known, winner: int) -> int | None:
-    """Return an arm that left for its failures, and was or would be the best by its values.
-
-    It would be if it alone has target values, or has the larger mean at the highest fidelity that
-    is compared where both have values.
-    """
+    """Return an arm that left for its failures, and was or would be the best by its values."""
     counts, roster = known.evidence.counts, known.roster
     for arm in np.flatnonzero(roster.withdrawn & known.missing.any(axis=1)).tolist():
         shared = [m for m in known.compared if counts[arm, m] and counts[winner, m]]

@@ -47,33 +47,19 @@ class Declaration:
         return Problem(n_arms, costs, self.bias, noise, len(levels))
 
     def rehearse(
-        self,
-        make: Callable[[Problem, float, Mapping[str, Any]], object],
-        options: Mapping[str, Any],
-        levels: Sequence[Any],
-        signs: Sequence[float],
+        self, make: Callable[..., object], options: Mapping[str, Any], levels: Sequence[Any]
     ) -> None:
-        """Try a policy's options before the race: what is wrong in all directions raises.
+        """Make a policy with a user's options before the race, so that wrong ones raise.
 
-        `make` makes the policy of a problem, a sign and options; `levels` is empty while they are
-        not known; `signs` are the directions that the objective may have.
+        `levels` is empty while they are not known.
         """
-        errors: list[Exception] = []
-        for sign in signs:
-            try:
-                make(self._rehearsal(levels, sign), sign, {**options, "seed": 0})
-            except (TypeError, ValueError) as error:
-                errors.append(error)
-        if len(errors) == len(signs):
-            raise errors[0]
-
-    def _rehearsal(self, levels: Sequence[Any], sign: float) -> Problem:
         if levels:
-            return self.problem(2, levels, sign)
-        # As many levels as there are bounds.
-        declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
-        number = len(declared) if isinstance(declared, Sequence) else 1
-        return Problem(2, None, self.bias, mirrored_noise(self.noise, sign), number)
+            problem = self.problem(2, levels, 1.0)
+        else:  # as many levels as there are bounds
+            declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
+            number = len(declared) if isinstance(declared, Sequence) else 1
+            problem = Problem(2, None, self.bias, self.noise, number)
+        make(problem, **{**options, "seed": 0})
 
     def objection_to(self, budget: float | None, levels: Sequence[Any]) -> str | None:
         """Say what is wrong with a budget that pays for nothing, if the levels tell; else None."""

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mfhpo._validation import shown
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import (
-    EmpiricalBernsteinRadius,
     Radius,
     StudentMixtureRadius,
     default_radius,
@@ -40,13 +39,9 @@ class Evidence:
     """Means with confidence intervals that hold for all pairs (arm, fidelity) and at all times.
 
     With probability `delta` any of the intervals may fail; the union bound is over the `compared`
-    fidelities, whose values are evidence. The `radius`, or one per fidelity, is by default the
-    tightest one for the problem's noise.
-
-    Where likelihood ratios decide beside the intervals (`variances`), and values are only bounded,
-    half of delta is left to either. An `audit` compares a declared scale with the values
-    (`NoiseAudit`), where the radius is that for the noise. If the intervals rest on their spread,
-    `expects_spread` says whether to warn where repeated evaluations are all equal.
+    fidelities, whose values are evidence. Where likelihood ratios decide beside the intervals
+    (`variances`), and values are only bounded, half of delta is left to either. An `audit` compares
+    a declared scale with the values; `expects_spread` says whether to warn where all are equal.
     """
 
     def __init__(
@@ -66,9 +61,6 @@ class Evidence:
         self.counts, self.sums = self._statistics.counts, self._statistics.sums
         has_radius = radius is not None
         self._bounds = problem.noise if isinstance(problem.noise, Bounded) else None
-        self._assumptions = [one.assumption for one in self._radii]
-        if self._bounds is not None and not has_radius:  # by which values are sub-Gaussian too
-            self._assumptions = [EmpiricalBernsteinRadius.assumption] * n_fidelities
         self.noise = NoiseEvidence(
             problem, delta, compared, self._statistics, has_radius, variances, audit, expects_spread
         )
@@ -78,7 +70,7 @@ class Evidence:
         """What must be true of the noise at the compared fidelities, as a clause."""
         estimated = self.noise.is_estimated_at
         found = [
-            _OWN_VARIANCE.assumption if estimated(m) else self._assumptions[m]
+            _OWN_VARIANCE.assumption if estimated(m) else self._radii[m].assumption
             for m in self._compared
         ]
         return " and ".join(dict.fromkeys(found))
@@ -108,12 +100,6 @@ class Evidence:
             means, half = self.means(arms, m), self.half_widths(arms, m) + xi
             lows, highs = np.maximum(lows, means - half), np.minimum(highs, means + half)
         return lows, highs
-
-    def separated(
-        self, better: int, others: IntArray, bias: Bias, epsilon: float = 0.0
-    ) -> BoolArray:
-        """Tell whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
-        return self.leads(better, others, bias) + epsilon >= 0.0
 
     def leads(self, better: int, others: IntArray, bias: Bias) -> FloatArray:
         """Return the least by which an arm's target mean exceeds others', by intervals, (n,)."""
@@ -154,18 +140,11 @@ class Evidence:
         )
 
     def interval(self, arm: int, bias: Bias | None) -> tuple[float, float]:
-        """Return bounds on an arm's target mean, also from cheaper levels widened by xi_m."""
-        low, high = -math.inf, math.inf
-        target = self.counts.shape[1] - 1
-        for m in range(target + 1):
-            count, mean, half = self.summary(arm, m)
-            if m < target:
-                if bias is None or bias.kind != "max":
-                    continue
-                half += bias.bounds[m]
-            if count and mean - half <= high and mean + half >= low:
-                low, high = max(low, mean - half), min(high, mean + half)
-        return low, high
+        """Return bounds on an arm's target mean; of the target alone where levels contradict it."""
+        low, high = self.intervals(np.array([arm]), bias)
+        if low[0] > high[0]:
+            low, high = self.intervals(np.array([arm]), None)
+        return float(low[0]), float(high[0])
 
     def notices(self, arms: IntArray, labels: Labels) -> list[str]:
         """Return observations that speak against the conditions of a certificate."""
@@ -200,17 +179,10 @@ class Evidence:
         seen = np.array([self.noise.scale(m) for m in range(self.counts.shape[1])])
         return seen if declared is None else np.fmax(declared, seen)
 
-    def depends_on_spread(self, fidelity: int) -> bool:
-        """Tell whether a radius depends on the values, and not on their number alone."""
-        radius = self._radii[fidelity]
-        has_part = radius.needs_squares or radius.needs_prediction_errors
-        return has_part or self.noise.is_estimated_at(fidelity)
-
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
         """Return the number of values after which a radius is at most `widths`, same shape.
 
-        Infinite where it never is. A radius that depends on the spread uses that seen so far at the
-        fidelity; NaN if there is none.
+        Infinite where it never is; NaN if it depends on a spread and none was seen.
         """
         is_estimated, variance = self.noise.is_estimated_at(fidelity), None
         radius = _OWN_VARIANCE if is_estimated else self._radii[fidelity]
@@ -242,8 +214,8 @@ def _checked_radii(radius: Radius | Sequence[Radius] | None, problem: Problem) -
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
     """Return the arm with the highest lower bound, at the highest fidelity with most pulls.
 
-    Arms with the most pulls, or one less, are compared by their means until all have finite radii.
-    Turns say nothing, and an arm with equal values gets a finite radius first, however bad it is.
+    Arms with the most pulls, or one less, are compared by their means until all have finite radii:
+    an arm with equal values gets one first, however bad it is.
     """
     counts = evidence.counts[arms]
     pulled = (counts > 0).sum(axis=0)
@@ -265,8 +237,7 @@ def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> i
 def surest_by(lowest: FloatArray, evidence: Evidence, arms: IntArray) -> int:
     """Return the arm with the highest of these lower bounds on target means, else `surest_arm`.
 
-    They count once they are finite for all arms with the most target pulls, or one less, for the
-    reason given there.
+    They count once they are finite for all arms with the most target pulls, or one less.
     """
     counts = evidence.counts[arms, -1]
     if np.isfinite(lowest[counts >= counts.max() - 1]).all():
@@ -278,8 +249,7 @@ def cautious_value(seen: PullStatistics) -> float:
     """Return what the leader is worth at least, while its own interval is infinite.
 
     It is the lower end of an always-valid interval for the mean of all values at the target, in the
-    only cell of `seen`. The leader's own values are selected ones; the average is not. The leader
-    is assumed to be no worse. -inf for fewer than two values.
+    only cell of `seen`: the leader is assumed to be no worse. -inf for fewer than two values.
     """
     count, squares = seen.counts[0], seen.squares[0]
     half = _RADIUS_OF_AVERAGE(count, _LEVEL_OF_AVERAGE, squares=squares)

@@ -12,10 +12,7 @@ from mfhpo.racing.rule import Known
 from mfhpo.racing.sentences import evaluations_to_see
 
 SHARE_TO_SEE = 1.0 / 6.0
-"""A certificate by normal noise waits until its arm's outcomes of this share would have been seen.
-
-A few values cannot tell a frequent divergence from luck.
-"""
+"""A certificate by normal noise waits until outcomes of this share would have been seen."""
 
 _UNIT_RADIUS = MixtureRadius(1.0)
 
@@ -32,7 +29,7 @@ def lacking(known: Known, winner: int) -> dict[int, int]:
 
 
 def usually_lacking(known: Known, winner: int) -> dict[int, int]:
-    """Return the same for rules that have no say in it."""
+    """Return it for rules that have no say in it."""
     counts, target = known.evidence.counts[winner], known.problem.target
     missing = {target: known.measure - int(counts[target])}
     if known.waits:
@@ -69,17 +66,9 @@ def is_short_at_target(known: Known, winner: int) -> bool:
     return bool(known.evidence.counts[winner, known.problem.target] < known.measure)
 
 
-def next_pull(known: Known, winner: int, missing: dict[int, int]) -> Pull:
-    """Return the next pull of a winner that lacks some."""
-    if is_short_at_target(known, winner):
-        return Pull(winner, known.problem.target)
-    return Pull(winner, min(missing, key=known.spending.of))
-
-
 def pull_to_audit(known: Known, leader: int, counts: IntArray, left: float) -> Pull | None:
-    """Return the next pull that checks the declared bounds on the leading arm.
+    """Return the next pull that checks the declared bounds on the leading arm, or None.
 
-    Order bounds concern two arms, so the other arm with most target pulls is pulled, too.
     `counts` (K, M) has pulls under way, and `left` is what may be spent.
     """
     bias, target = known.bias, known.problem.target
@@ -89,6 +78,7 @@ def pull_to_audit(known: Known, leader: int, counts: IntArray, left: float) -> P
     arms = _concerned(known, leader, counts, bias)
     if arms is None:
         return None
+    audit = BiasAudit(bias.kind, *known.evidence.counts.shape)
     scales = known.evidence.noise_scales()
     # Where there are no repeats yet, values may spread as at other levels.
     variances = np.where(np.isnan(scales), np.fmax.reduce(scales), scales) ** 2
@@ -100,7 +90,7 @@ def pull_to_audit(known: Known, leader: int, counts: IntArray, left: float) -> P
         levels = [m, target]
         seen = counts[arms][:, levels]
         prices, spread = (np.tile(row[levels], (len(arms), 1)) for row in (costs, variances))
-        needed = _audit_of(known, bias).needed(bias.bounds[m], seen, spread, prices)
+        needed = audit.needed(bias.bounds[m], seen, spread, prices)
         missing = np.maximum(needed - seen, 0.0)
         if not 0.0 < float((missing * prices).sum()) <= _MOST_TO_AUDIT * costs[target]:
             continue
@@ -113,6 +103,7 @@ def pull_to_audit(known: Known, leader: int, counts: IntArray, left: float) -> P
 
 
 def _concerned(known: Known, leader: int, counts: IntArray, bias: Bias) -> IntArray | None:
+    """Return the leader, and for order bounds, which are about two, the other with most pulls."""
     if bias.kind != "order":
         return np.array([leader])
     others = known.roster.rivals(leader)
@@ -130,10 +121,8 @@ def widen(known: Known, fidelity: int) -> bool:
         return False
     assert known.bias is not None
     means, spread = known.evidence.means(seen), _spread_of(known, seen)
-    contradicted = False
-    while found := _audit_of(known, known.bias).find(
-        known.bias, fidelity, means, counts[seen], spread, seen.tolist()
-    ):
+    audit, contradicted = BiasAudit(known.bias.kind, *counts.shape), False
+    while found := audit.find(known.bias, fidelity, means, counts[seen], spread, seen.tolist()):
         contradicted = True
         warnings.warn(
             found.describe(known.labels.arm, known.labels.fidelity),
@@ -142,11 +131,6 @@ def widen(known: Known, fidelity: int) -> bool:
         )
         known.bias = known.bias.widened(found.fidelity, found.widened_to)
     return contradicted
-
-
-def _audit_of(known: Known, bias: Bias) -> BiasAudit:
-    problem = known.problem
-    return BiasAudit(bias.kind, problem.n_arms, problem.n_fidelities)
 
 
 def _spread_of(known: Known, arms: IntArray) -> tuple[FloatArray, FloatArray]:

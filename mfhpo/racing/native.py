@@ -12,11 +12,10 @@ _is_set = threading.Lock()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep NumPy's and SciPy's linear algebra to one thread; also a decorator.
+    """Keep NumPy's and SciPy's linear algebra to one thread, if threadpoolctl is there.
 
     With some hundred rows, further threads gain nothing, and beside other work they wait for each
-    other: a suggestion then takes ten times as long. The setting is the process's: whoever made it
-    takes it back. Without threadpoolctl nothing happens.
+    other: a suggestion then takes ten times as long.
     """
     controller = _controller()
     if controller is None or not _is_set.acquire(blocking=False):

@@ -39,8 +39,7 @@ class NoNoiseWarning(UserWarning):
 class NoiseEvidence:
     """What is known about the noise's variance, estimated where a declared scale does not do.
 
-    The arguments are those of `Evidence`; each call of `learn` follows one of the statistics. With
-    probability `delta` the means leave their regions, with `level` that of one arm and fidelity.
+    The arguments are those of `Evidence`; each call of `learn` follows one of the statistics.
     """
 
     def __init__(
@@ -119,12 +118,11 @@ class NoiseEvidence:
         return contradicted
 
     def squares(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """Return credible sums of squares around the arms' means, shape (n,).
+        """Return credible sums of squares around the arms' means, (n,); infinite for equal values.
 
-        They are never smaller than a declared scale says. Values that mostly repeat the one before
-        are discrete, such as accuracies on few rows. Of n equal ones, a share of up to 1 -
-        level^(1/n) may still be others, which adds ln(1 / level) usual squared steps. The sums are
-        infinite while all values of each arm are equal.
+        Values that mostly repeat the one before are discrete, such as accuracies on few rows. Of n
+        equal ones, a share of up to 1 - level^(1/n) may still be others, which adds ln(1 / level)
+        usual squared steps.
         """
         seen, repeats = self._statistics, self._repeats(fidelity)[arms]
         squares = np.asarray(seen.squares[arms, fidelity])
@@ -141,9 +139,8 @@ class NoiseEvidence:
     def squares_of_others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, FloatArray]:
         """Return the others' squares, times `MOST_RATIO`^2, and degrees of freedom, (n,) each.
 
-        If no arm spreads more than `MOST_RATIO` times as much as another, the squares belong to
-        noise that is at least as large. The degrees are 0 for an arm with fewer than two values,
-        for one that spreads more, and for discrete values, about which they say too little.
+        The degrees are 0 for an arm about which the others say too little: with fewer than two
+        values, one that spreads more, or discrete ones.
         """
         seen = self._statistics
         squares = MOST_RATIO**2 * _of_others(seen.squares[:, fidelity], arms)

@@ -1,9 +1,4 @@
-"""The options of each race: typed and documented once, for every library that runs it.
-
-A sampler or a search takes the options of its policy as keyword arguments, as in
-``**options: Unpack[IISEOptions]``; `runs` adds the defaults, which are those of the policy unless
-it says otherwise.
-"""
+"""The options of each race: typed and documented once, for every library that runs it."""
 
 from __future__ import annotations
 
@@ -20,6 +15,7 @@ from mfhpo.racing.declaration import BiasLike, SigmaLike
 Aim = Literal["best arm", "reward per cost", "reward per pull"]
 EstimatedBias = Literal["steer", "eliminate"]
 Explore = Literal["A", "B", "C", "AB", "top"]
+Variant = Literal["max", "order", "se", "mfe"]
 LearningRate: TypeAlias = float | Literal["adaptive"]
 
 # What options may be that are one of some names.
@@ -28,7 +24,7 @@ _CHOICES = {
     "estimated_bias": get_args(EstimatedBias),
     "explore": get_args(Explore),
     "stop": ("mixture", "published"),
-    "variant": (None, "max", "order", "se", "mfe"),
+    "variant": (None, *get_args(Variant)),
 }
 
 
@@ -62,8 +58,7 @@ class RaceOptions(TypedDict, total=False):
     budget
         Largest total cost, in the unit of the fidelity's costs. When it is spent, the race ends
         with the best answer so far, which is not certified. Trials under way are not counted: n
-        workers may overspend by n - 1 trials. None: no limit; `MFUCB` and `MFElimination` then
-        never end by themselves.
+        workers may overspend by n - 1 trials. None: no limit.
     max_failures
         An arm without any value leaves the race, with a warning, after so many trials that fail:
         they raise, give NaN, infinity or no value, or are stopped. One with values leaves once more
@@ -160,12 +155,11 @@ class BlockOptions(TypedDict, total=False):
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the race decides it: all configurations are evaluated with the same ones, in
         blocks, and compared within these (`mfhpo.BlockElimination`). That takes far fewer
-        evaluations where the split is a large part of the noise. The certificate is about the mean
-        over replicates. Only values at the target are evidence, and of the noise and the bias only
-        `Bounded` values are declared. If the replicate has few values, such as five folds, the
-        claim is about these, and a race is exact once all were used (see
-        `mfhpo.identification.likelihood.finite_set`). In Ray its values are those of the search
-        space, or else seeds. None: each evaluation has noise of its own.
+        evaluations where the split is a large part of the noise. Only values at the target are
+        evidence, and of the noise and the bias only `Bounded` values are declared. If the replicate
+        has few values, such as five folds, the claim is about these, and a race is exact once all
+        were used. In Ray its values are those of the search space, or else seeds. None: each
+        evaluation has noise of its own.
     """
 
     baseline: Mapping[str, Any] | int | None
@@ -179,12 +173,12 @@ class IISEOptions(BestArmOptions, total=False):
     ----------
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated by
-        ``estimated_bias="eliminate"`` (IISE or IISE-gamma). "se" ignores the cheaper levels,
-        "mfe" explores them as far as they go: baselines for comparison. None: what `bias`
-        declares; of bounds that are estimated, "order".
+        ``estimated_bias="eliminate"``. "se" ignores the cheaper levels, "mfe" explores them as far
+        as they go: baselines for comparison. None: what `bias` declares; of bounds that are
+        estimated, "order".
     """
 
-    variant: Literal["max", "order", "se", "mfe"] | None
+    variant: Variant | None
 
 
 class MFTopTwoOptions(BestArmOptions, total=False):
@@ -212,21 +206,17 @@ class MFGradOptions(MFTopTwoOptions, total=False):
     stop
         "mixture": keeps delta at all times, and drops arms on the way. "published": the heuristic
         of the method's own experiments, for which delta is not proven.
-    max_arms
-        The gradient is followed once at most so many arms are left; before, the pulls are those of
-        `MFTopTwo`.
     """
 
     learning_rate: LearningRate
     stop: Literal["mixture", "published"]
-    max_arms: int
 
 
 class MFLUCBOptions(BestArmOptions, total=False):
     """Options of `mfhpo.MFLUCB`, besides those of every race for the best arm.
 
     Bounds on the bias must be those of every arm's own: numbers or `mfhpo.Bias.max`. Without them,
-    all is evaluated at the target, and `explore` and the bounds on the means have no part, unless
+    all is evaluated at the target, and `explore` has no part, unless
     ``estimated_bias="eliminate"``.
 
     Parameters
@@ -235,19 +225,9 @@ class MFLUCBOptions(BestArmOptions, total=False):
         How a level is chosen for a configuration: "A", by how much a unit of cost tells; "B", all
         levels in turn until one is surely good; "AB", both; "C", the cheapest level that still
         tells anything, which needs no idea of the means; "top", the target level only.
-    best_no_better_than
-        A value that the best arm's mean at the target does not beat, in the unit and direction of
-        the objective: an upper bound on the largest mean where values are maximised, a lower bound
-        on the smallest mean where they are minimised. For "A", "B" and "AB". None: what the race
-        has found so far.
-    second_no_worse_than
-        A value that the second-best arm's mean at the target is no worse than; it must be worse
-        than `best_no_better_than`. For "A", "B" and "AB". None: what the race has found so far.
     """
 
     explore: Explore
-    best_no_better_than: float | None
-    second_no_worse_than: float | None
 
 
 class ChoiceOptions(BestArmOptions, total=False):
@@ -269,8 +249,8 @@ class ChoiceOptions(BestArmOptions, total=False):
 def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], ClassT]:
     """Let a class run a policy, whose options its constructor takes as ``**options``.
 
-    `inspect.signature` and `help` then show each option with its type and default: that of the
-    policy, unless it is among `defaults`, or None. `options` is the `TypedDict` of all options.
+    `options` is the `TypedDict` of all of them. `help` shows each with its type and default: that
+    of the policy, unless it is among `defaults`, or None.
     """
     types, own = options.__annotations__, parameters(policy)
     own.pop("seed", None)  # a fixed one is for simulations

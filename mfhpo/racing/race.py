@@ -1,9 +1,4 @@
-"""A race: arms are pulled by a rule's proposals, and leave by its verdicts, until one is left.
-
-An arm's radius depends on its own count at a fidelity. So decisions stay valid when pulls arrive
-late, out of order or never, if that says nothing about their values. Otherwise the pulls of a pair
-must be told in the order in which they were begun.
-"""
+"""A race: arms are pulled by a rule's proposals, and leave by its verdicts, until one is left."""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +34,7 @@ from mfhpo.problem import (
 )
 from mfhpo.racing.course import ArmWithdrawnWarning, Course, Pilot
 from mfhpo.racing.evidence import Evidence
-from mfhpo.racing.extra_pulls import lacking, next_pull, pull_to_audit
+from mfhpo.racing.extra_pulls import is_short_at_target, lacking, pull_to_audit
 from mfhpo.racing.options import EstimatedBias, only_steers
 from mfhpo.racing.rule import Costs, Expected, Known, Roster, Rule
 from mfhpo.racing.words import answer
@@ -53,9 +48,7 @@ __all__ = ["ArmWithdrawnWarning", "Race", "only_steers"]
 class Race(Policy):
     """A race of arms that a rule decides; `IISE` and its like are races with a rule of their own.
 
-    What is not declared is found out by a pilot, whose arms the seed chooses. Then the rule decides
-    what to pull and who is out; a race for the best arm ends with one arm, or with a certificate
-    for one.
+    A race for the best arm ends with one arm, or with a certificate for one.
 
     Parameters
     ----------
@@ -65,14 +58,8 @@ class Race(Policy):
         What decides (see `mfhpo.racing.rule.Rule`).
     delta, budget, pilot_arms, pilot_pulls, estimated_bias
         See `mfhpo.racing.options.BestArmOptions`.
-    epsilon
-        See `mfhpo.racing.options.BestArmOptions`. The default asks for the best arm itself.
-    measure
-        See `mfhpo.racing.options.BestArmOptions`. The default asks for no evaluations beyond those
-        that decide.
-    max_failures
-        See `mfhpo.racing.options.BestArmOptions`. A timeout is no failure; an arm leaves by those
-        that give no value, whatever the reason.
+    epsilon, measure, max_failures
+        See `mfhpo.racing.options.BestArmOptions`.
     radius
         Confidence radius, or one per fidelity. None: the tightest one whose assumptions hold for
         ``problem.noise``.
@@ -81,11 +68,10 @@ class Race(Policy):
         contradicted. The spread is compared with sigma: a race ends only after some 8 repeats at
         each fidelity that it has values of. Means at different fidelities are compared with bias
         bounds: the winner (with order bounds, also its closest rival) is evaluated until a bias
-        half as large again as its bound is mostly found. That takes at most half of what the race
-        costs, and is left out where it takes more than 60 evaluations at the target. An arm that
-        left at a cheap fidelity is not evaluated at a dearer one. Where the noise is taken for
-        normal, a race ends only after 17 values of its winner (at delta = 0.05): they show any
-        outcome as frequent as one in six. "bias": sigma is believed, and nothing is waited for.
+        half as large again as its bound is mostly found, if that takes at most half of what the
+        race costs. Where the noise is taken for normal, a race ends only after 17 values of its
+        winner (at delta = 0.05): they show any outcome as frequent as one in six. "bias": sigma is
+        believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
@@ -233,7 +219,9 @@ class Race(Policy):
         winner = known.winner
         if winner is not None and not known.needs.proposes_to_the_end:
             if missing := lacking(known, winner):
-                return next_pull(known, winner, missing)
+                is_short = is_short_at_target(known, winner)
+                cheapest = min(missing, key=known.spending.of)
+                return Pull(winner, self.problem.target if is_short else cheapest)
             pull = pull_to_audit(known, winner, seen, self._left)
             if pull is not None:
                 return pull
@@ -256,11 +244,7 @@ class Race(Policy):
         return pull_to_audit(known, winner, known.evidence.counts, self._left) is not None
 
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from one observation (see `Policy.tell`).
-
-        In blocks, what counts is the first value of an arm in each, at the target; none in a void
-        block or beyond `most_blocks`. A ValueError says that the pull has no block.
-        """
+        """Learn from one observation (see `Policy.tell`); in blocks, an arm's first in each."""
         check_instance("observation", observation, Observation, "a mfhpo.Observation")
         check_pull(pull, self.problem)
         self.course.tell(pull, observation)
@@ -280,9 +264,9 @@ class Race(Policy):
         self.course.go_on()
 
     def rule_out(self, arm: int) -> None:
-        """Take an arm out whose mean is -inf, the worst there is: all others are better.
+        """Take an arm out for good whose mean is -inf, the worst there is.
 
-        It is eliminated for good. The arms that it had eliminated come back.
+        The arms that it had eliminated come back.
         """
         check_index("arm", arm, self.problem.n_arms)
         self.known.roster.rule_out(arm)

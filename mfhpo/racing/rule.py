@@ -23,17 +23,16 @@ _REPEATS_TO_SEE_NOISE = 10
 class Roster:
     """Which of K arms are active, eliminated (by a comparison) or withdrawn (without one).
 
-    An elimination remembers its grounds, so that it can be undone when they fall away. All masks
-    have shape (K,): `merged` left as the repeat of another arm, `ruled_out` was eliminated for good
-    as its mean is -inf, `led` was withdrawn for its failures while nobody else was seen to be
-    better. `failures` counts pulls in a row without a value, for races that use it.
+    An elimination remembers its grounds, so that it can be undone when they fall away. Of masks
+    (K,), `merged` left as the repeat of another arm, `ruled_out` was eliminated for good as its
+    mean is -inf, `led` was withdrawn for its failures while nobody was seen to be better.
     """
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
         self.withdrawn: BoolArray = np.zeros(n_arms, dtype=bool)
         self.merged, self.ruled_out, self.led = (self.withdrawn.copy() for _ in range(3))
-        self.failures: IntArray = np.zeros(n_arms, dtype=np.int64)
+        self.failures: IntArray = np.zeros(n_arms, dtype=np.int64)  # in a row, where it counts
         self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_excess: FloatArray = np.zeros(n_arms)
@@ -68,8 +67,7 @@ class Roster:
     def merge(self, arm: int, into: int) -> None:
         """Take an arm out that is the same as another; what it had eliminated stays eliminated.
 
-        It comes back if the other one was withdrawn, since nothing is compared with that any more.
-        So do arms that would have eliminated each other, or the other one itself.
+        It comes back if the other one was withdrawn; so do arms that would eliminate each other.
         """
         self.merged[arm] = True
         self.active[arm] = False

@@ -21,12 +21,18 @@ def wrong_in_words(
 ) -> str:
     """Return the probability of a wrong claim, if there is one, with all its conditions.
 
-    `also` names what may be wrong as often, such as "the interval", unless nothing may be.
+    `also` names what may be wrong as often, such as "the interval".
     """
     words = "sure" if is_exact else f"wrong with probability at most {delta:g}"
     words += f" if {joined(conditions)}" if conditions else ""
     too = f"; {also} may be wrong with the same probability" if also and not is_exact else ""
     return words + too
+
+
+def aim_in_words(epsilon: float, delta: float) -> str:
+    """Say what is asked for; an epsilon that is not finite is to be found."""
+    words = f"{epsilon:.3g}" if math.isfinite(epsilon) else "one standard deviation of the noise"
+    return f"epsilon = {words}, delta = {delta:g}"
 
 
 def bounds_in_words(delta: float, estimated: str) -> str:

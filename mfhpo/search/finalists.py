@@ -141,9 +141,11 @@ class Finalists:
     ) -> bool:
         """Tell whether the budget ends before further evaluations are looked at."""
         policy = race.policy
-        if not isinstance(policy, GroupSequential) or not policy.looks_with(under_way):
+        if not isinstance(policy, GroupSequential) or not policy.rule.looks_with(
+            policy.known, under_way
+        ):
             return False
-        return not self._budget.pays_for(policy.missing(under_way), pending)
+        return not self._budget.pays_for(policy.rule.missing(policy.known, under_way), pending)
 
     def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
         """Return a replicate's pull in the shortlist's race, whose first block is 0."""

@@ -6,8 +6,6 @@ from benchmarks.simulation.instances import GaussianInstance
 from benchmarks.simulation.lucb import PublishedLUCB
 from mfhpo.identification.elimination import (
     IISE,
-    MaximumFidelityExploit,
-    SuccessiveElimination,
 )
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.group_sequential import GroupSequential
@@ -19,13 +17,12 @@ from mfhpo.problem import Problem
 from tests.contract.policy_contract import contract
 from tests.core.racing.plays import play
 
-EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
 ORDER = Bias.order(0.1, 0.1, 0.0)
 BOUNDED = Bounded(0.0, 1.0)
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
 TestSuccessiveElimination = contract(
-    lambda problem: SuccessiveElimination(problem, delta=0.01, epsilon=None), **UNKNOWN
+    lambda problem: IISE(problem, variant="se", delta=0.01, epsilon=None), **UNKNOWN
 )
 TestIISE = contract(lambda problem: IISE(problem, delta=0.01, measure=5))
 TestIISEWithOrderBounds = contract(
@@ -38,7 +35,7 @@ TestIISEWithEverythingEstimated = contract(
     **UNKNOWN,
 )
 TestIISEWithBoundedValues = contract(lambda problem: IISE(problem, delta=0.01), noise=BOUNDED)
-TestMaximumFidelityExploit = contract(lambda problem: MaximumFidelityExploit(problem, delta=0.01))
+TestMaximumFidelityExploit = contract(lambda problem: IISE(problem, variant="mfe", delta=0.01))
 TestLUCBByIndex = contract(lambda problem: MFLUCB(problem, explore="A", delta=0.01))
 TestLUCBBySweep = contract(lambda problem: MFLUCB(problem, explore="B", delta=0.01))
 TestLUCBByRadius = contract(
@@ -51,7 +48,6 @@ TestLUCBWithEverythingEstimated = contract(
     lambda problem: MFLUCB(
         problem, explore="A", delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
     ),
-    pytestmark=[EXHAUSTED],
     **UNKNOWN,
 )
 
@@ -66,9 +62,9 @@ TestGradient = contract(lambda problem: MFGrad(problem, delta=0.01), noise=Estim
 TestGradientAsPublished = contract(
     lambda problem: MFGrad(problem, delta=0.01, stop="published", learning_rate=0.25)
 )
-TestGradientOfTheLastThreeArms = contract(
+TestGradientWithEverythingEstimated = contract(
     lambda problem: MFGrad(
-        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate", max_arms=3
+        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
     ),
     **UNKNOWN,
 )
@@ -89,7 +85,7 @@ XI = (0.05, 0.0)
 
 RACES = {
     "IISE": IISE,
-    "SE": SuccessiveElimination,
+    "SE": lambda problem: IISE(problem, variant="se"),
     "looks": GroupSequential,
     "LUCB-A": lambda problem: MFLUCB(problem, explore="A"),
     "LUCB-B": lambda problem: MFLUCB(problem, explore="B"),
@@ -99,7 +95,6 @@ RACES = {
 }
 
 
-@EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
 def test_without_noise_one_pull_of_each_is_enough(name):
     policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
@@ -110,7 +105,6 @@ def test_without_noise_one_pull_of_each_is_enough(name):
     assert pulls == (3 if name in ("SE", "looks", "LUCB-top") else 5)
 
 
-@EXHAUSTED
 @pytest.mark.parametrize(
     "name",
     [

@@ -74,7 +74,7 @@ class CurvePruner(BasePruner):
 
     def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
         """Return whether the race stops a curve, by the last check that it has passed."""
-        return bool(history.race.judge(self._arm(trial), *last_check(curve)).stop)
+        return bool(history.race.stops(self._arm(trial), *last_check(curve)))
 
     def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
         """Add a finished curve."""

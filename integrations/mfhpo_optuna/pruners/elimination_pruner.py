@@ -8,8 +8,13 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_nonnegative
-from mfhpo.identification.curves.curves import BoundedCurves, PhasedCurves
-from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
+from mfhpo.identification.curves.curves import PhasedCurves
+from mfhpo.identification.curves.declared_bounds import (
+    Bound,
+    BoundedCurves,
+    checked_bounds,
+    gains_of,
+)
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
@@ -103,7 +108,7 @@ class MFEliminationPruner(CurvePruner):
 
     def _stops(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> bool:
         shown = last_check(curve) if self._bias is None else (curve,)
-        return bool(history.race.judge(self._arm(trial), *shown, history.others(trial)).stop)
+        return bool(history.race.stops(self._arm(trial), *shown, history.others(trial)))
 
     def _add(self, history: CurveHistory, trial: FrozenTrial, curve: FloatArray) -> None:
         contradicted = history.race.add(self._arm(trial), curve)

@@ -132,7 +132,7 @@ class RaceKind(FidelityKind):
         self._warned_of_losses = False
         self.in_seconds = declared.fidelity.costs == "measured"
         self._listed = given_arms(arms, self.owned, 0)  # raises for bad ones before any study
-        objection = declared.rehearse(declared.fidelity.levels or (), (1.0, -1.0))
+        objection = declared.rehearse(declared.fidelity.levels or ())
         if objection is not None:
             warnings.warn(objection, stacklevel=4)
 

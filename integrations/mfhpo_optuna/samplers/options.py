@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from mfhpo import Policy, Problem
 from mfhpo.certification.choice import make_best_policy
 from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
@@ -56,13 +54,6 @@ def race(
     policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}
     compares = "" if make is make_best_policy else policy.__name__
-    making = make or partial(_as_given, policy)
-    declared = DeclaredRace.of(fidelity, own, given, making, compares)
+    declared = DeclaredRace.of(fidelity, own, given, make or policy, compares)
     kind = RaceKind(declared, arms)
     return {"kind": kind, "arguments": {"fidelity": fidelity, "arms": arms, **options}, **host}
-
-
-def _as_given(
-    policy: Callable[..., Policy], problem: Problem, sign: float, options: Mapping[str, Any]
-) -> Policy:
-    return policy(problem, **options)

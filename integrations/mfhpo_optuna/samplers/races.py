@@ -11,8 +11,6 @@ from mfhpo.certification.choice import (
     PolicyChoice,
     check_parts,
     make_best_policy,
-    make_elimination,
-    make_lucb,
 )
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -131,7 +129,7 @@ class IISESampler(StudySampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(**race(self, fidelity, arms, options, make_elimination))
+        super().__init__(**race(self, fidelity, arms, options))
 
 
 @runs(MFTopTwo, _MFTopTwo, epsilon=None, measure=10)
@@ -186,13 +184,10 @@ class MFLUCBSampler(StudySampler):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: for a certificate with confidence intervals that can be read off each
-    configuration, or to repeat published results. If the two best means are roughly known
-    beforehand, ``explore="A"`` or "B" picks the levels that pay. Else `MFTopTwoSampler` usually
-    needs less.
+    configuration, or to repeat published results. Else `MFTopTwoSampler` usually needs less.
 
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`.
-    Its further options are `mfhpo.racing.options.MFLUCBOptions`. What is said about the two best
-    means only chooses levels: if it is wrong the race costs more, and the certificate is as good.
+    Its further options are `mfhpo.racing.options.MFLUCBOptions`.
 
     Parameters
     ----------
@@ -202,25 +197,22 @@ class MFLUCBSampler(StudySampler):
     Raises
     ------
     ValueError, TypeError
-        As `IISESampler` does; for bias bounds of kind "order"; and for bounds on the means that
-        have no part in `explore`, or contradict each other.
+        As `IISESampler` does, and for bias bounds of kind "order".
 
     Examples
     --------
-    No loss is below 0, and a second arm below 0.3 is sure to be among these. After 9 epochs, losses
-    are at most 0.02 above those after 27:
+    After 9 epochs, losses are at most 0.02 above those after 27:
 
     >>> from mfhpo_optuna import Fidelity, MFLUCBSampler
     >>> sampler = MFLUCBSampler(
-    ...     Fidelity("epochs", levels=[9, 27], bias=[0.02, 0.0]), arms=8, explore="A",
-    ...     best_no_better_than=0.0, second_no_worse_than=0.3, epsilon=0.05, seed=0,
+    ...     Fidelity("epochs", levels=[9, 27], bias=[0.02, 0.0]), arms=8, epsilon=0.05, seed=0
     ... )
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
-        super().__init__(**race(self, fidelity, arms, options, make_lucb))
+        super().__init__(**race(self, fidelity, arms, options))
 
 
 @runs(MFTopTwo, _Choice, aim="best arm", epsilon=None, measure=None)

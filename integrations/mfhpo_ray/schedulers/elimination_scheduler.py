@@ -22,8 +22,12 @@ from mfhpo.experiment.answer import losses_in_words
 from mfhpo.experiment.kinds.blind import BlindRunner
 from mfhpo.experiment.kinds.runner import Settings, Wanted
 from mfhpo.experiment.ledger import Result
-from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
-from mfhpo.identification.curves.staged_elimination import BoundedElimination
+from mfhpo.identification.curves.declared_bounds import (
+    Bound,
+    BoundedElimination,
+    checked_bounds,
+    gains_of,
+)
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo.knowledge.fidelity import Fidelity
@@ -263,7 +267,7 @@ class _CurveRace(LevelRace):
             other is not run and (other.is_sent or other.reached > run.reached)
             for other in self._runs.of(run.arm)
         )
-        return self.judge.turn(run.arm, n_ahead)
+        return n_ahead, -self.judge.reach(run.arm)
 
     def _goes_first(self, run: Run) -> bool:
         """Return whether a run that has just come to its level goes on before all that wait."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 from mfhpo import IISE
 from mfhpo._validation import check_count, check_name, check_seed
-from mfhpo.certification.choice import make_elimination
 from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.knowledge.fidelity import Fidelity
@@ -88,8 +87,8 @@ class IISEScheduler(ArmScheduler):
         if self._measure is not None:
             check_count("measure", self._measure, 1)
         own["measure"] = self._measure or 10
-        self._race = DeclaredRace.of(fidelity, own, {}, make_elimination, "")
-        self._race.rehearse(fidelity.levels or (), (1.0, -1.0))
+        self._race = DeclaredRace.of(fidelity, own, {}, IISE, "")
+        self._race.rehearse(fidelity.levels or ())
         self._seed = check_seed(seed)
 
     def _settings(self, candidates: Sequence[Config], n_arms: int) -> Settings:

@@ -13,7 +13,7 @@ from ray.tune.result import DONE, TIME_TOTAL_S
 from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.experiment import Assignment, Begun, Done, Ended, Event, Experiment, Found, Lost
 from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
-from mfhpo.identification.curves.gains import Bound
+from mfhpo.identification.curves.declared_bounds import Bound
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.problem import Observation
 from mfhpo.racing.race import Race

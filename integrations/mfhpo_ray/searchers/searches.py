@@ -15,11 +15,9 @@ from mfhpo.certification.choice import (
     PolicyChoice,
     check_parts,
     make_best_policy,
-    make_elimination,
-    make_lucb,
 )
 from mfhpo.experiment import SearchSettings
-from mfhpo.experiment.kinds.race import DeclaredRace, MakePolicy
+from mfhpo.experiment.kinds.race import DeclaredRace
 from mfhpo.experiment.kinds.runner import Settings
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -107,7 +105,7 @@ class IISESearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
-        super().__init__(_RaceTrials(self, fidelity, options, make_elimination), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFGrad, _MFGrad, epsilon=None, measure=10, seed_key="seed")
@@ -129,16 +127,15 @@ class MFGradSearch(ExperimentSearch):
 class MFLUCBSearch(ExperimentSearch):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
-    When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
-    "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
-    less. It guarantees the same as `IISESearch`, also if what is declared about the two best means
-    is wrong. Bias bounds of kind "order" are refused.
+    When to use it: for confidence intervals that can be read off each configuration, or to repeat
+    published results. Else `MFSearch` usually needs less. It guarantees the same as `IISESearch`.
+    Bias bounds of kind "order" are refused.
     """
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
-        super().__init__(_RaceTrials(self, fidelity, options, make_lucb), arms)
+        super().__init__(_RaceTrials(self, fidelity, options), arms)
 
 
 @runs(MFTopTwo, _MF, aim="best arm", epsilon=None, measure=None, seed_key="seed")
@@ -160,7 +157,7 @@ class MFSearch(ExperimentSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MF]
     ) -> None:
-        self._race = _RaceTrials(self, fidelity, options, make_best_policy, chooses=True)
+        self._race = _RaceTrials(self, fidelity, options, chooses=True)
         super().__init__(self._race, arms)
         check_parts(options)
 
@@ -220,19 +217,16 @@ class _RaceTrials(Trials):
         search: Any,
         fidelity: str | Fidelity,
         options: Mapping[str, Any],
-        make: MakePolicy | None = None,
         chooses: bool = False,
     ) -> None:
         own, host = own_and_host(type(search), options, SearcherOptions)
         self._name, self._chooses = type(search).__name__, chooses
         given = {name: options[name] for name in options.keys() - host.keys()}
         check_aim(host["metric"], host["mode"])
-        signs = {"max": (1.0,), "min": (-1.0,)}.get(host["mode"], (1.0, -1.0))
         policy = search._policy_class
-        making = make or (lambda problem, sign, options: policy(problem, **options))
-        compares = "" if chooses else policy.__name__
-        self.race = DeclaredRace.of(fidelity, own, given, making, compares)
-        self.race.rehearse(self.race.fidelity.levels or (), signs)
+        make, compares = (make_best_policy, "") if chooses else (policy, policy.__name__)
+        self.race = DeclaredRace.of(fidelity, own, given, make, compares)
+        self.race.rehearse(self.race.fidelity.levels or ())
         super().__init__(self.race.fidelity, host, self.race.replicate)
 
     def settings(self, source: Source, **common: Any) -> Settings:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mfhpo._validation import check_baseline, check_limit, check_probability
@@ -36,7 +37,7 @@ from mfhpo.racing.race import Race
 from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, cheap_levels_in_words, cost_of_all
 
-MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
+MakePolicy = Callable[..., Policy]  # of a problem, with options
 
 _ONE_LEVEL = Fidelity("level", levels=("full evaluation",), costs=(1.0,))
 _REPLICATE = "number of the replicate"
@@ -122,7 +123,7 @@ class RaceSettings(Settings):
             return declared.settings(candidates, levels, **others)
 
         if known.levels is None:
-            declared.rehearse((), (sign,))
+            declared.rehearse(())
             return LateSettings(
                 fidelity=known.name,
                 make=of_levels,
@@ -155,7 +156,7 @@ class _RaceRunner(Runner):
         options = {**declared.options, "seed": settings.seed}
         baseline = arm_of_baseline(self.configurations, declared.baseline)
         options["delta"] = delta_of_race(check_probability("delta", options["delta"]), baseline)
-        policy = declared.policy(problem, self.sign, options)
+        policy = declared.policy(problem, **options)
         assert isinstance(policy, Race)
         self.policy = policy
         self._baseline = None if baseline is None else AgainstBaseline(policy, baseline)
@@ -293,9 +294,9 @@ class DeclaredRace:
         """The parameter that sets the level."""
         return self.declaration.fidelity
 
-    def rehearse(self, levels: Sequence[Any], signs: Sequence[float]) -> str | None:
+    def rehearse(self, levels: Sequence[Any]) -> str | None:
         """Try the options, so that wrong ones raise; return what is wrong with the budget."""
-        self.declaration.rehearse(self.policy, self.options, levels, signs)
+        self.declaration.rehearse(self.policy, self.options, levels)
         return self.declaration.objection_to(self.options["budget"], levels)
 
     def settings(
@@ -318,10 +319,7 @@ class DeclaredRace:
             given = () if isinstance(candidates, int) else candidates
             if known is None:
                 known = numbered(arms) if given else candidates
-
-            def certifier(problem: Problem, **rest: Any) -> Policy:
-                return self.make(problem, common["sign"], {**self.options, "budget": None, **rest})
-
+            certifier = partial(self.make, **{**self.options, "budget": None})
             return SearchSettings(
                 declared=self.search(known, levels),
                 levels=levels,
@@ -363,10 +361,10 @@ class DeclaredRace:
             self.declaration.problem(n_arms, levels, sign), self.options["aim"]
         )
 
-    def policy(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    def policy(self, problem: Problem, **options: Any) -> Policy:
         """Return the policy that compares configurations."""
         if self.replicate is None:
-            return self.make(problem, sign, options)
+            return self.make(problem, **options)
         return policies.make_block_elimination(problem, options)
 
     @property

@@ -8,11 +8,9 @@ one of them has, given the t values before it with the sum S, the expectation
 So whoever bets that the mean is larger, and has the capital product of ``1 + b_t (x_t - mu_t)``
 with bets b_t that only look back, wins nothing on average as long as the mean is at most m: the
 capital ever reaches 1 / level with probability at most level (Ville's inequality; Waudby-Smith and
-Ramdas 2020, "Confidence sequences for sampling without replacement"). Nothing is supposed but the
-bounds. Without an end of the set, mu_t is m.
-
-The capital is split among several bets, each cut where it would risk more than a share of itself.
-It is then smaller for every larger m, so that bounds on the mean can be searched for.
+Ramdas 2020, "Confidence sequences for sampling without replacement"). Without an end of the set,
+mu_t is m. The capital is split among several bets, each cut where it would risk more than a share
+of itself. It is then smaller for every larger m, so that bounds on the mean can be searched for.
 """
 
 import math
@@ -35,9 +33,9 @@ _HALVINGS = 30  # of the range, to find a bound
 def log_evidence(values: FloatArray, mean: float, size: float) -> float:
     """Compute the logarithm of the most evidence so far that the mean is larger than `mean`.
 
-    The `values` so far lie in [0, 1], shape (n,), in the order in which they were drawn. The `size`
-    of their set is at least n, or infinite where they are drawn independently. The result is at
-    least 0, and infinite where the values left cannot bring the mean down to `mean`.
+    The `values`, shape (n,), are in the order in which they were drawn. The `size` of their set is
+    infinite where they are drawn independently. The result is at least 0, and infinite where the
+    values left cannot bring the mean down to `mean`.
 
     Examples
     --------
@@ -66,8 +64,7 @@ def log_evidence(values: FloatArray, mean: float, size: float) -> float:
 def bounds(values: FloatArray, size: float, level: float) -> tuple[float, float]:
     """Return bounds on the mean of a set of values in [0, 1], of which some were drawn.
 
-    Either is ever wrong with probability at most `level` / 2. Both are the mean once all were
-    drawn. For `values` and `size` see `log_evidence`.
+    Either is ever wrong with probability at most `level` / 2. See `log_evidence`.
     """
     if len(values) >= size:
         mean = float(np.mean(values))

@@ -1,8 +1,7 @@
 """Values of arms in blocks, such as splits of the data: what the arms have in common cancels out.
 
 The model is arm + block + noise. In each round all arms of a set are evaluated in a block that is
-new to them. Two arms are compared by their differences in the blocks that they share, which leaves
-the block's effect out.
+new to them, and two arms are compared by their differences in the blocks that they share.
 
 Why it is valid. The set of a round depends on earlier rounds alone. So the differences of one pair
 are independent draws of one distribution, however long the pair takes part. Blocks that are added
@@ -13,17 +12,11 @@ That takes four or five rounds where the noise is small. So with part of the err
 pair may be told apart by evidence that takes in the squares of all other arms: what is left of
 their values without the effects of arms and blocks. This supposes that noise is independent between
 arms, and that the pair's differences spread at most `MOST_RATIO_OF_PAIRS` times as much as those of
-any others. The squares, times the square of that, are then of a noise that is at least as large as
-the pair's. Larger squares make the supermartingales of `mfhpo.knowledge.studentised` smaller, so
-they stay supermartingales. The squares of round r around the means before it have the weight
-(r - 1) / r, and count for as many degrees of freedom. Those of the second round count in full,
-since all arms take part in it.
-
-A pair is judged by its own differences alone if it has fewer than three, or had to catch up, or
-spreads more than that. A test finds that out, and is strict: of pairs that spread exactly so much
-it excludes 30 %.
-
-Differences that are equal prove nothing: see `mfhpo.identification.likelihood.ties`.
+any others. The squares, times the square of that, then belong to a noise that is at least as large.
+Those of round r around the means before it have the weight (r - 1) / r, and count for as many
+degrees of freedom. Those of the second round count in full, since all arms take part in it. A pair
+is judged by its own differences alone if it has fewer than three, or had to catch up, or spreads
+more by a strict test: of pairs that spread exactly so much it excludes 30 %.
 """
 
 import math
@@ -35,7 +28,7 @@ import numpy as np
 
 from mfhpo.identification.likelihood.ties import Samples
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.studentised import log_evidence, log_evidence_with_others, spread_more
+from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.rule import Known, Roster
 
@@ -60,10 +53,7 @@ LEAST_ARMS = 4
 """The arms of a race where others may say what noise is usual: two besides the pair."""
 
 MOST_RATIO_OF_PAIRS = 2.0
-"""The largest ratio of the spreads of two pairs' differences where one says anything of the other.
-
-It is 2.0 where one arm spreads 2.6 times as much as all others.
-"""
+"""The largest ratio of two pairs' spreads; 2 is that of an arm that spreads 2.6 times as much."""
 
 BLOCK_CONDITIONS = (
     "replicates are drawn independently",
@@ -76,40 +66,33 @@ BLOCK_CONDITIONS = (
 class Blocks:
     """The values of K arms in blocks, and what complete rounds say about pairs of arms.
 
-    A replicate may be bad for everybody. An arm that fails in a block where nobody has a value is
-    not evaluated there again before another one has a value. If all arms that are compared have
-    failed there, the block is void, and takes no part for good. Such failures make no arm leave,
-    unless the void blocks alone are too many: then the objective fails, and the race must end.
+    A replicate may be bad for everybody. An arm that fails in a block where nobody has a value
+    waits until another one has a value there. If all arms that are compared have failed there, the
+    block is void for good. Such failures make no arm leave, unless void blocks alone are too many.
 
     An arm that fails in a block where another has a value is evaluated there once more. After a
-    second failure it has no value there for good, and is compared in the other blocks. Both count
-    as one failure: a replicate is no worse for being tried twice.
+    second failure it has no value there for good. Both count as one failure: a replicate is no
+    worse for being tried twice.
 
     Without `in_blocks`, an arm's n-th value is kept as if in the n-th block. With `in_order`, the
     race learns values by block, without a gap: what takes long may be poor.
-
-    The `values` of every arm in every block are NaN where there is none, shape (K, B). An arm has
-    `failed` in a block at most twice, (K, B). What it gave there once more is kept in `again`, None
-    for no value. Blocks that are `void` take no part for good, (B,): see `set_aside`. Of complete
-    `rounds` there are the blocks, and `errors`: by how much the values of arms that have one in it
-    and all before are larger than their means before, else NaN, (K,).
     """
 
     def __init__(self, n_arms: int, in_blocks: bool = True, in_order: bool = False) -> None:
         self.in_blocks = in_blocks
         self.in_order = in_order
+        # By arm and block, (K, B): values, NaN where there is none; failures, at most two.
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
         self.failed: IntArray = np.zeros((n_arms, 0), dtype=np.int64)
-        self.again: dict[tuple[int, int], float | None] = {}
-        self.void: BoolArray = np.zeros(0, dtype=bool)
+        self.again: dict[tuple[int, int], float | None] = {}  # second values, None for failures
+        self.void: BoolArray = np.zeros(0, dtype=bool)  # blocks that take no part, (B,)
+        # The blocks of complete rounds, and by how much each arm's value there is above its mean
+        # before, (K,), NaN if it lacks one of these values.
         self.rounds: list[int] = []
         self.errors: list[FloatArray] = []
 
     def accept(self, known: Known, pull: Pull, observation: Observation) -> bool:
-        """Note an evaluation (see `Intake.accept`); the first value in each block counts.
-
-        In order, and where blocks have an end, a second one says whether values are fixed there.
-        """
+        """Note an evaluation (see `Intake.accept`); the first value in each block counts."""
         if self.in_blocks and (not isinstance(pull.block, Integral) or pull.block < 0):
             raise ValueError(
                 f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
@@ -153,8 +136,7 @@ class Blocks:
         return True
 
     def _reach(self, block: int) -> None:
-        n_blocks = self.values.shape[1]
-        if block >= n_blocks:
+        if (n_blocks := self.values.shape[1]) <= block:
             more = max(block + 1 - n_blocks, n_blocks, 8)
             self.values = np.pad(self.values, ((0, 0), (0, more)), constant_values=np.nan)
             self.failed = np.pad(self.failed, ((0, 0), (0, more)))
@@ -191,10 +173,7 @@ class Blocks:
         return max(int(failed[~self._empty].sum()), int(failed[self.void].sum()))
 
     def closed(self, arms: IntArray | int) -> BoolArray:
-        """Return where these arms are not evaluated (again), shape (n, B), or (B,) for one arm.
-
-        An arm that failed waits until another has a value there, since the block may be to blame.
-        """
+        """Return where these arms are not evaluated (again), shape (n, B), or (B,) for one arm."""
         waits = (self.failed[arms] > 0) & self._empty
         return np.asarray(self.settled[arms] | waits | self.void)
 
@@ -276,23 +255,14 @@ class Blocks:
         return None
 
     def evidence(self, leader: int, others: IntArray, epsilon: float, wanted: float) -> FloatArray:
-        """Compute the logarithms of the evidence against others being better by epsilon, (n,).
-
-        It is minus infinity where nothing is known, or the other seems to be better. What is
-        `wanted` of it says how unlikely differences must be that are not seen among equal ones.
-        """
+        """Compute the evidence against others being better by epsilon (see `Samples.evidence`)."""
         samples = self._differences(leader, others)
-        variances = samples.variances + samples.hidden_at(math.exp(-wanted))
-        gaps = samples.means + epsilon
-        told = (gaps > 0.0) & (samples.counts > 1) & np.isfinite(variances) & (variances > 0.0)
-        found = np.full(len(others), -np.inf)
-        if not told.any():
+        found = samples.evidence(epsilon, wanted, PRIOR)
+        told = np.isfinite(found)
+        if not told.any() or len(self.values) < LEAST_ARMS:
             return found
-        gaps, counts = gaps[told], samples.counts[told].astype(float)
-        squares = (counts - 1.0) * variances[told]
-        found[told] = log_evidence(gaps, counts, squares, PRIOR)
-        if len(self.values) < LEAST_ARMS:
-            return found
+        gaps, counts = samples.means[told] + epsilon, samples.counts[told].astype(float)
+        squares = samples.squares_at(wanted)[told]
         of_others, degrees = self._squares_of_others(leader, others[told])
         # A difference of two arms has twice the variance of one arm's noise.
         of_others *= 2.0 * MOST_RATIO_OF_PAIRS**2
@@ -317,8 +287,7 @@ class Blocks:
     def _squares_of_others(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray]:
         """Sum up the squares of all arms but the leader and each of these, and their degrees, (n,).
 
-        Squares are those around the means of arms before and of blocks. The degrees are 0 for pairs
-        of which one did not take part in all rounds.
+        The degrees are 0 for pairs of which one did not take part in all rounds.
         """
         took_part = np.asarray(~np.isnan(self.errors))
         errors = np.where(took_part, self.errors, 0.0)
@@ -338,6 +307,23 @@ class Blocks:
         return weights @ np.maximum(squares, 0.0), degrees
 
 
+def remaining_cost(
+    known: Known, evidence: FloatArray, counts: FloatArray | IntArray, prior: float, most: float
+) -> float | None:
+    """Guess what it takes until the evidence against all others, after `counts` values, suffices.
+
+    What the average over effects costs is paid once, and the rest of the evidence grows about as
+    the counts do, of which there may be `most`. The leader takes part in all comparisons.
+    """
+    spent = np.log1p(counts / prior) / 2.0
+    gained = evidence + spent
+    if not gained.size or (math.isinf(most) and not (gained > 0.0).all()):
+        return None
+    more = counts * np.maximum((known.threshold + spent) / np.maximum(gained, 1e-9) - 1.0, 0.0)
+    more = np.minimum(more, most - counts)
+    return float(more.sum() + more.max()) * float(known.spending.all()[-1])
+
+
 def exists(known: Known, block: int) -> bool:
     """Tell whether there is a replicate for a block."""
     return known.most_blocks is None or block < known.most_blocks
@@ -346,19 +332,16 @@ def exists(known: Known, block: int) -> bool:
 def first_in_turn(known: Known, arms: IntArray, block: int) -> int:
     """Return the arm whose turn is first in a block.
 
-    The order in which arms are evaluated in a block is random and depends on the seed. Every second
-    block takes the reverse of the one before. So a bonus for the first evaluation, such as a cache
-    that the others find filled or empty, favours nobody.
+    The order is random, by the seed, and reversed in every second block. So a bonus for the first
+    evaluation, such as a cache that the others find filled or empty, favours nobody.
     """
-    turns = _turns(known.seed, known.problem.n_arms, block)
-    return int(arms[np.argmin(turns[arms])])
+    turns = _turns(known.seed, known.problem.n_arms, block // 2)[arms]
+    return int(arms[np.argmax(turns) if block % 2 else np.argmin(turns)])
 
 
 @lru_cache(maxsize=512)
-def _turns(seed: int, n_arms: int, block: int) -> IntArray:
-    """Return each arm's turn in a block, shape (K,); reversed in every second one."""
-    turns = np.random.default_rng([seed, block // 2, _STREAM]).permutation(n_arms)
-    if block % 2:
-        turns = n_arms - 1 - turns
+def _turns(seed: int, n_arms: int, pair_of_blocks: int) -> IntArray:
+    """Return each arm's turn, shape (K,)."""
+    turns = np.random.default_rng([seed, pair_of_blocks, _STREAM]).permutation(n_arms)
     turns.setflags(write=False)
     return turns

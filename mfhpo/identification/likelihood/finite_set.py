@@ -1,23 +1,22 @@
 """Comparisons on a given set of replicates, such as five folds or the questions of a test.
 
 The claim is about the mean over these replicates, whatever new ones would give. Arms that were
-evaluated on all of them are compared exactly: nothing is uncertain but a tie, which is one. That
-supposes that an arm always has the same value on a replicate. So a few evaluations are made twice
-before it is said (`FiniteSet.repeats`). If one gives another value, the race has no finite set of
-values: replicates come again, and differences are evidence as without an end.
+evaluated on all of them are compared exactly. That supposes that an arm always has the same value
+on a replicate. So a few evaluations are made twice before it is said (`FiniteSet.repeats`). If one
+gives another value, the race has no finite set of values: replicates come again, and differences
+are evidence as without an end.
 
 Before all were used, it depends on what is known about the values:
 
 - `Bounded` values are evidence by bets on each pair's differences
-  (`mfhpo.identification.likelihood.betting`), as replicates come in random order. The same bets are
-  valid where replicates have no end.
+  (`mfhpo.identification.likelihood.betting`), also where replicates have no end.
 - Without bounds, nothing is known about replicates that are left. Of few, all are used. Of more
   than `FEW`, differences are taken as normal, as they are without an end.
 """
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,22 +62,17 @@ def most_repeated(n_replicates: int, delta: float) -> int:
     return max(of_some, math.ceil(_REPEATED_SHARE * n_replicates))
 
 
-@dataclass
 class FiniteSet:
     """Comparisons of a race, by the number of its replicates and by bounds of the values.
 
     `random` says which values turned out to be random on `n_random` replicates, if any.
     """
 
-    blocks: Blocks
-    noise: Noise
-    n_random: int | None = field(default=None, init=False)
-    random: str = field(default="", init=False)
-
-    @property
-    def is_bounded(self) -> bool:
-        """True if bounds of the values are declared."""
-        return isinstance(self.noise, Bounded)
+    def __init__(self, blocks: Blocks, noise: Noise) -> None:
+        self.blocks = blocks
+        self.bounds = noise if isinstance(noise, Bounded) else None
+        self.n_random: int | None = None
+        self.random = ""
 
     def is_finite(self, known: Known) -> bool:
         """Tell whether the replicates have an end, and come in random order, none of them twice."""
@@ -91,7 +85,7 @@ class FiniteSet:
     def rests_on_normality(self, known: Known) -> bool:
         """Tell whether differences are taken as normal."""
         few = self.is_finite(known) and (known.most_blocks or 0) <= FEW
-        return not (self.is_bounded or few)
+        return self.bounds is None and not few
 
     def complete(self, known: Known) -> BoolArray:
         """Return which arms were evaluated on all replicates, shape (K,)."""
@@ -103,8 +97,8 @@ class FiniteSet:
     def repeats(self, known: Known) -> list[tuple[int, int]]:
         """Return the arms and blocks to evaluate twice before a winner's claim is made.
 
-        They are one value of each arm that is compared, on different replicates. If any values are
-        equal, and so may be by chance, there are more. After a few failures, an arm has none.
+        They are one value of each arm that is compared, on different replicates, and more if any
+        values are equal, as by chance. After a few failures, an arm has none.
         """
         pairs, again = self._pairs(known), self.blocks.again
         equal = Counter(arm for (arm, _), second in again.items() if second is not None)
@@ -128,7 +122,7 @@ class FiniteSet:
         There are none while a winner's claim may rest on values that were not seen.
         """
         winner, n = known.winner, known.most_blocks
-        is_known = winner is not None and (self.is_bounded or self.complete(known)[winner])
+        is_known = winner is not None and (self.bounds is not None or self.complete(known)[winner])
         if winner is None or n is None or not (is_known and self.is_finite(known)):
             return []
         arms = np.flatnonzero(self._compared(known))
@@ -193,8 +187,8 @@ class FiniteSet:
         """
         if self.rests_on_normality(known):
             found = self.blocks.evidence(leader, others, epsilon, wanted)
-        elif self.is_bounded:
-            found = self._bets(known, leader, others, epsilon)
+        elif self.bounds is not None:
+            found = self._bets(known, self.bounds, leader, others, epsilon)
         else:
             found = np.full(len(others), -np.inf)
         exact = self.exact(known, leader, others)
@@ -214,10 +208,11 @@ class FiniteSet:
         complete = self.complete(known)
         return np.asarray(complete[others] & complete[leader])
 
-    def _bets(self, known: Known, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+    def _bets(
+        self, known: Known, within: Bounded, leader: int, others: IntArray, epsilon: float
+    ) -> FloatArray:
         """Return the evidence of the first rounds that a leader and each other took part in."""
-        assert isinstance(self.noise, Bounded)
-        values, reach = self.blocks.values, self.noise.high - self.noise.low
+        values, reach = self.blocks.values, within.high - within.low
         counts, given_up = self.blocks.counts(), self.blocks.given_up & ~self.blocks.void
         found = []
         for other in others.tolist():
@@ -262,7 +257,7 @@ class FiniteSet:
             about += f"; evaluations made twice, with the same values: {n_equal}"
         if is_exact:
             usual = replace(usual, reason=f"all {known.most_blocks} replicates were used")
-        elif self.is_bounded:
+        elif self.bounds is not None:
             conditions = (*conditions, EmpiricalBernsteinRadius.assumption)
         elif self.rests_on_normality(known):
             conditions = (*conditions, *BLOCK_CONDITIONS[1 : 2 if is_finite else None])
@@ -270,7 +265,7 @@ class FiniteSet:
             if known.problem.n_arms >= LEAST_ARMS:
                 conditions = (*conditions, *_ABOUT_OTHERS)
                 about += ", large ones also by those of others"
-        notices = usual.notices if self.is_bounded or self.rests_on_noise(known) else ()
+        notices = usual.notices if self.bounds is not None or self.rests_on_noise(known) else ()
         notices += (self.random,) * bool(self.random)
         return replace(usual, conditions=conditions, assumptions=(about,), notices=notices)
 
@@ -282,9 +277,9 @@ class FiniteSet:
             return count, mean, 0.0
         if not count or self.rests_on_normality(known):
             return count, mean, radius
-        if not isinstance(self.noise, Bounded):
+        if self.bounds is None:
             return count, mean, math.inf  # nothing is known about replicates that are left
-        low, reach = self.noise.low, self.noise.high - self.noise.low
+        low, reach = self.bounds.low, self.bounds.high - self.bounds.low
         out = self.blocks.void | self.blocks.given_up[arm]
         values = self.blocks.values[arm, ~out][:count]
         size = self.size(known) - int((out & ~self.blocks.void)[: known.most_blocks].sum())

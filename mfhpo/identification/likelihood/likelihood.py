@@ -21,7 +21,6 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from mfhpo.identification.likelihood import one_sided
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_prior
 
@@ -37,11 +36,9 @@ def prior_count(level: float) -> float:
 class PairLikelihood(ABC):
     """Evidence of the observations against other arms than the leader, under bias `bounds`, (M,).
 
-    `means` and `counts` of values, and upper bounds on the noise's `variances`, have shape (K, M),
-    as have the `weights` n^2 / (n + rho) / (2 sigma^2) and `penalties` ln(1 + n / rho) / 2. Values
-    of infinite variance are taken out. The arms' target means seem to be at the `centres`, shape
-    (K,). The count rho is the `prior`; 0 gives the plain likelihood ratio, which is no bound at all
-    times.
+    `means` and `counts` of values, and upper bounds on the noise's `variances`, have shape (K, M).
+    Values of infinite variance are taken out. The arms' target means seem to be at the `centres`,
+    shape (K,). The count rho is the `prior`; 0 gives the plain likelihood ratio.
     """
 
     free: int  # how many fidelities may be chosen freely, of one for each of two arms
@@ -59,11 +56,12 @@ class PairLikelihood(ABC):
         with np.errstate(divide="ignore", over="ignore"):
             precision = np.minimum(1.0 / (2.0 * variances), MOST_PRECISION)
         effective = self.counts
-        self.penalties: FloatArray = np.zeros(means.shape)
+        self.penalties: FloatArray = np.zeros(means.shape)  # ln(1 + n / rho) / 2
         if prior > 0.0:
             effective = counts * (counts / (counts + prior))
             # Also for values that are taken out: whether they are may depend on the values.
             self.penalties = np.log1p(counts / prior) / 2.0
+        # n^2 / (n + rho) / (2 sigma^2)
         self.weights: FloatArray = np.where(np.isfinite(variances), effective * precision, 0.0)
         self.centres = self._place()
 
@@ -77,17 +75,13 @@ class PairLikelihood(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the evidence against others being better than the leader by epsilon.
 
-        The centres of the others must not exceed the leader's. Returns the log likelihood ratio,
-        all fidelities together, and the leader's target mean in the nearest such case, shape (n,)
-        each; the mean is 0 where the bounds leave it open.
+        Returns the log likelihood ratio, all fidelities together, and the leader's target mean in
+        the nearest such case, shape (n,) each; 0 where the bounds leave it open.
         """
 
     @abstractmethod
     def gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """Return how far differences of two means exceed the null hypothesis.
-
-        Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
-        """
+        """Return how far differences of two means exceed the null hypothesis, shape (n, M, M)."""
 
     @abstractmethod
     def distances(
@@ -95,20 +89,17 @@ class PairLikelihood(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the two arms' distances from the nearest such case at each fidelity, shape (M,).
 
-        Negative well within the bias bounds. Another pull raises the statistic by about distance^2
-        / (2 sigma^2).
+        Another pull raises the statistic by about distance^2 / (2 sigma^2).
         """
 
 
 def nearest_mean(
     weights: FloatArray, lows: FloatArray, highs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Minimise the weighted squared distances of a number from several intervals.
+    """Minimise ``sum_c weights_c max(0, lows_c - x, x - highs_c)^2`` in each row, shape (n, C).
 
-        sum_c weights_c max(0, lows_c - x, x - highs_c)^2
-
-    One problem per row of the arguments, shape (n, C). Returns the minimiser (the middle one of
-    several, 0 where all weights are 0) and the minimum, shape (n,).
+    Returns the minimiser (the middle one of several, 0 where all weights are 0) and the minimum,
+    shape (n,).
     """
     n_problems, n_intervals = weights.shape
     edges = np.concatenate((lows, highs), axis=1)
@@ -198,11 +189,8 @@ class OrderBias(PairLikelihood):
     free = 1
 
     def _place(self) -> FloatArray:
-        """Return places of the arms on a common scale; no claim rests on that.
-
-        The bias that all arms share at a fidelity is estimated from arms that were also seen at
-        dearer ones. Means are averaged by their precision; the bounds count as noise.
-        """
+        # The bias that all arms share at a fidelity is estimated from arms that were also seen at
+        # dearer ones. Means are averaged by their precision; the bounds count as noise.
         present = self.weights > 0.0
         with np.errstate(divide="ignore"):
             precision = 1.0 / (0.5 / self.weights + (self.bounds / 2.0) ** 2)
@@ -247,17 +235,10 @@ class OrderBias(PairLikelihood):
         return part * excess, (1.0 - part) * excess
 
 
-# How strongly the observations speak against others being better than the leader, shape (n,): from
-# ln((K - 1) / delta) on they are not.
-
-
 def two_sided(
     pairs: PairLikelihood, leader: int, others: IntArray, ratios: FloatArray, epsilon: float
 ) -> FloatArray:
-    """Return the statistic of known variances, given the ratios of all fidelities together, (n,).
-
-    It is averaged over means on both sides of the null hypothesis.
-    """
+    """Return the statistic of known variances, given the ratios of all fidelities, shape (n,)."""
     of_leader, of_others = pairs.penalties[leader], pairs.penalties[others]
     together: FloatArray = ratios - of_leader.sum() - of_others.sum(axis=1)
     n_fidelities = len(pairs.bounds)
@@ -268,22 +249,3 @@ def two_sided(
     of_two -= of_leader[:, None] + of_others[:, None, :]
     best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(n_fidelities**pairs.free)
     return np.asarray(np.maximum(together, best_two) - math.log(2.0))
-
-
-def on_one_side(
-    pairs: PairLikelihood, leader: int, others: IntArray, epsilon: float, threshold: float
-) -> FloatArray:
-    """Return the statistic of known variances at the target, where the leader is better.
-
-    It may be any number on the same side of the `threshold`.
-    """
-    gaps = pairs.means[leader, 0] - pairs.means[others, 0] + epsilon
-    rows = [np.full(len(others), leader), others]
-    counts, variances = pairs.counts[rows, 0], pairs.variances[rows, 0]
-    told = (gaps > 0.0) & (counts > 0).all(axis=0) & np.isfinite(variances).all(axis=0)
-    statistics = np.full(len(others), -np.inf)
-    if told.any():
-        statistics[told] = one_sided.evidence(
-            gaps[told], counts[:, told], variances[:, told], pairs.prior, threshold
-        )
-    return statistics

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from mfhpo.identification.likelihood import one_sided
 from mfhpo.identification.likelihood.likelihood import (
     OrderBias,
     OwnBias,
     PairLikelihood,
-    on_one_side,
     prior_count,
     two_sided,
 )
@@ -46,8 +46,7 @@ def _inflations(level: float) -> FloatArray:
 class Standing:
     """Who leads, and how strongly the observations speak against each of the others.
 
-    `ratios`, `statistics` and `alternatives` are those of `PairLikelihood`, shape (K,), NaN for
-    arms that have left.
+    The arrays have shape (K,), NaN for arms that have left.
     """
 
     likelihood: PairLikelihood
@@ -67,17 +66,13 @@ class LikelihoodStop:
 
     All fidelities of two arms are weighed together (`PairLikelihood`). The arm with the best fit
     leads. Another arm leaves once the statistic against it reaches the threshold; the race ends
-    when one arm is left, or when all others are ruled out to be better by epsilon. Of estimated
-    bias bounds there are those of a `variant`. The `standing` says who leads; it is None during the
-    pilot.
-
-    The stop of the `published` experiments does not keep delta for sure. It eliminates no arm on
-    the way.
+    when one arm is left, or when all others are ruled out to be better by epsilon. The stop of the
+    `published` experiments does not keep delta for sure, and eliminates no arm on the way.
     """
 
     def __init__(self, variant: Kind | None, published: bool = False) -> None:
         self.published = published
-        self.standing: Standing | None = None
+        self.standing: Standing | None = None  # before the pilot has ended
         self.needs = Needs(
             "the observations speak against any other arm being better by epsilon",
             kind=variant or "order",
@@ -93,10 +88,7 @@ class LikelihoodStop:
         return None if self.standing is None else self.standing.leader
 
     def threshold(self, known: Known) -> float:
-        """Return what a statistic must reach: ln((K - 1) / delta), which keeps delta at all times.
-
-        As published, ln(K / delta) + M ln(ln t + 1).
-        """
+        """Return what a statistic must reach; as published, ln(K / delta) + M ln(ln t + 1)."""
         if not self.published:
             return -math.log(level_of(known))
         time = math.log(max(math.e, float(known.pulls)))
@@ -159,7 +151,10 @@ class LikelihoodStop:
         if _estimates_noise(known):
             return threshold + _excess_of_unknown(known, pairs, leader, others, epsilon)
         if _is_at_target(known):
-            return on_one_side(pairs, leader, others, epsilon, threshold)
+            both = [np.full(len(others), leader), others]
+            gaps = pairs.means[leader, 0] - pairs.means[others, 0] + epsilon
+            cells = pairs.counts[both, 0], pairs.variances[both, 0]
+            return one_sided.evidence(gaps, *cells, pairs.prior, threshold)
         return two_sided(pairs, leader, others, ratios, epsilon)
 
     def _expected_means(self, means: FloatArray) -> FloatArray:
@@ -225,7 +220,7 @@ class LikelihoodStop:
         beaten = np.asarray(statistics >= self.threshold(known))
         if isinstance(known.problem.noise, Bounded):  # its intervals may separate them, too
             assert known.bias is not None
-            beaten |= known.evidence.separated(leader, others, known.bias, epsilon)
+            beaten |= known.evidence.leads(leader, others, known.bias) + epsilon >= 0.0
         return beaten
 
     def words(self, known: Known, usual: Recommendation) -> Recommendation:

@@ -1,12 +1,11 @@
 """Evidence of pairs of arms at one level, on the side where the leader is better; known variances.
 
-The average of `mfhpo.identification.likelihood.likelihood` is over means on both sides of the null
-hypothesis. Those on the other side, where the leader is worse or the other arm better, only cost.
-Averaged over the means on one side alone, the likelihood ratio of an arm is multiplied by 2 Phi(z),
-z being the distance of the sum of its values from the null hypothesis in units of sqrt(n + rho)
-sigma: nearly 4 for the two arms of a pair that is nearly decided. A part of the average is left to
-both sides. Without it, the evidence against means that one of the two arms contradicts would
-vanish.
+Means on the other side of the null hypothesis, where the leader is worse or the other arm better,
+only cost. Averaged over the means on one side alone, the likelihood ratio of an arm is multiplied
+by 2 Phi(z), z being the distance of the sum of its values from the null hypothesis in units of
+sqrt(n + rho) sigma: nearly 4 for the two arms of a pair that is nearly decided. A part of the
+average is left to both sides, or the evidence against means that one of the two arms contradicts
+would vanish.
 """
 
 import math
@@ -32,8 +31,8 @@ _REACH = 1.5
 # Where the variance is known to be 0 one value says it all; finite gaps explain a finite part.
 _LEAST_VARIANCE = 1e-200
 
-# Of the average, what is over means of the other arm that may be far off: as if it was to be
-# decided after one value in the place of 16. A large difference is seen by it at once.
+# The share of the average that is over means of the other arm that may be far off, as if it was to
+# be decided after one value in the place of 16.
 _FAR_SHARE = 0.15
 _FAR = 1.0 / 16.0
 
@@ -46,20 +45,22 @@ def evidence(
 ) -> FloatArray:
     """Return the logarithm of the average likelihood ratio of pairs, shape (n,).
 
-    The leader's mean exceeds the least that the null hypothesis says, such as the other's mean less
-    epsilon, by positive `gaps`, shape (n,). `counts` and `variances` of the noise are the leader's
-    and the other's, shape (2, n). The result is exact for a `wanted` of minus infinity. Otherwise
-    it may be any number on the same side of `wanted`.
+    The leader's mean exceeds the least that the null hypothesis says by `gaps`, shape (n,).
+    `counts` and `variances` of the noise are the leader's and the other's, shape (2, n). The result
+    is minus infinity where nothing is known, and may be any number on the same side of `wanted`.
     """
     found = np.full(len(gaps), -np.inf)
-    twice = 2.0 * np.maximum(variances, _LEAST_VARIANCE)
+    told = (gaps > 0.0) & (counts > 0).all(axis=0) & np.isfinite(variances).all(axis=0)
+    gaps, counts = gaps[told], counts[:, told]
+    twice = 2.0 * np.maximum(variances[:, told], _LEAST_VARIANCE)
     for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
         priors = np.array([[prior], [of_other]])
         # What a squared distance of 1 explains, and what the average costs.
         explained = counts**2 / (counts + priors) / twice
         offset = math.log(share) - (np.log1p(counts / priors) / 2.0).sum(axis=0)
-        found = np.fmax(found, _least(gaps, explained, wanted - offset) + offset)
-    return np.asarray(found)
+        least = _least(gaps, explained, wanted - offset)
+        found[told] = np.fmax(found[told], least + offset)
+    return found
 
 
 def _least(gaps: FloatArray, explained: FloatArray, needed: FloatArray) -> FloatArray:
@@ -67,17 +68,9 @@ def _least(gaps: FloatArray, explained: FloatArray, needed: FloatArray) -> Float
     of_last = explained[0] / explained.sum(axis=0)
     found: FloatArray = of_last * explained[1] * gaps**2
     open_ = (found >= needed - MOST_GAIN) | ~np.isfinite(needed)
-    for least in (_where_likely, _on_one_side):
-        if open_.any():
-            found[open_] = least(gaps[open_], explained[:, open_])
-            open_ &= found >= needed
+    if open_.any():
+        found[open_] = _on_one_side(gaps[open_], explained[:, open_])
     return found
-
-
-def _where_likely(gaps: FloatArray, explained: FloatArray) -> FloatArray:
-    """Return the evidence on one side at the minimum on both sides, never below it."""
-    splits = explained[1] / explained.sum(axis=0)
-    return _averages(gaps, explained, splits[:, None])[:, 0]
 
 
 def _on_one_side(gaps: FloatArray, explained: FloatArray) -> FloatArray:

@@ -1,36 +1,33 @@
 """Samples whose values may be equal by chance, as scores on few rows of data often are.
 
-The variance of normal values needs no correction. Coarse values, of which more than half are equal,
-have a variance that is 0 or far too small in most samples. So a variance is added for what the
-equal ones may hide. Of n independent values, an event with a share above `unseen_share(n, level)`
-is missing with probability below the level. So up to that share of the equal values may differ on
-other replicates. They then differ by as much as the sample's other values, or as values of the race
-where all are equal. Where nothing varies, nothing is known.
+Coarse values, of which more than half are equal, have a variance that is 0 or far too small in most
+samples. So a variance is added for what the equal ones may hide. Of n independent values, an event
+with a share above ``1 - level^(1/n)`` is missing with probability below the level. So up to that
+share of the equal values may differ on other replicates, by as much as the sample's other values,
+or as values of the race where all are equal. Where nothing varies, nothing is known.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.studentised import log_evidence
 
 _ROUNDING = 1e-14  # of the largest value: what means and differences of equal values vary by
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Several samples, one in each row; all arrays have shape (n,).
-
-    The `variances` are 0 where rounding explains what values vary by. The variance that equal
-    values may hide is `hidden`, for each unit of the share that may be unseen.
-    """
+    """Several samples, one in each row; all arrays have shape (n,)."""
 
     counts: IntArray
     means: FloatArray  # 0 where there is no value
-    variances: FloatArray
-    hidden: FloatArray
+    variances: FloatArray  # 0 where rounding explains what values vary by
+    hidden: FloatArray  # that equal values may hide, for each unit of the share that may be unseen
 
     @classmethod
     def of(cls, values: FloatArray, seen: FloatArray) -> Samples:
@@ -49,6 +46,23 @@ class Samples:
         """Return the variance that equal values may hide, up to probability `level`, (n,)."""
         unseen = 1.0 - level ** (1.0 / np.maximum(self.counts, 1))
         return np.multiply(unseen, self.hidden, out=np.zeros(len(unseen)), where=unseen > 0.0)
+
+    def squares_at(self, wanted: float) -> FloatArray:
+        """Return sums of squares with what equal values may hide at this logarithm, shape (n,)."""
+        return (self.counts - 1.0) * (self.variances + self.hidden_at(math.exp(-wanted)))
+
+    def evidence(self, epsilon: float, wanted: float, prior: float) -> FloatArray:
+        """Compute the logarithms of the evidence against means below -epsilon, shape (n,).
+
+        It is minus infinity where nothing is known, or a mean seems to be below. What is `wanted`
+        of it says how unlikely differences must be that are not seen among equal ones.
+        """
+        gaps, squares = self.means + epsilon, self.squares_at(wanted)
+        told = (gaps > 0.0) & (self.counts > 1) & np.isfinite(squares) & (squares > 0.0)
+        found = np.full(len(gaps), -np.inf)
+        counts = self.counts[told].astype(float)
+        found[told] = log_evidence(gaps[told], counts, squares[told], prior)
+        return found
 
 
 def _described(values: FloatArray, rounding: float, usual: float) -> tuple[Samples, FloatArray]:

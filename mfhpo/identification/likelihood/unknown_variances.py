@@ -4,17 +4,16 @@ There are two ways, which share delta. Both hold at all times, for any rule that
 and whatever the ratio of the arms' spreads is, if the noise is normal
 (`mfhpo.knowledge.studentised`).
 
-Together. For means of the two arms that the null hypothesis allows, the evidence against the
-leader's and that against the other's add up. Where the smallest sum over all such means reaches y
-with ``(1 + y) exp(-y) = level``, the null hypothesis is false. It is best for arms that are close.
+Together, for arms that are close. For means of the two arms that the null hypothesis allows, the
+evidence against the leader's and that against the other's add up. Where the smallest sum over all
+such means reaches y with ``(1 + y) exp(-y) = level``, the null hypothesis is false.
 
-Apart. The leader's mean is bounded from below, and the other's from above. Only the best arm's own
-upper bound can eliminate it wrongly, so no union bound over arms is needed for these. It is best
-for the many arms that are far from the leader, of which few values are known. A second upper bound
-supposes that no arm spreads more than a stated number of times as much as another. The others'
-squares, times the square of that number, are then those of a noise that is at least as large as the
-arm's, and the supermartingales of `mfhpo.knowledge.studentised` stay such: larger squares make them
-smaller. It needs two values of the arm's own, and is not used where these spread more than that.
+Apart, for the many arms that are far from the leader. The leader's mean is bounded from below, and
+the other's from above. Only the best arm's own upper bound can eliminate it wrongly, so no union
+bound over arms is needed for these. A second upper bound supposes that no arm spreads more than a
+stated number of times as much as another. The others' squares, times the square of that number,
+are then those of a noise that is at least as large as the arm's. It needs two values of the arm's
+own, and is not used where these spread more than that.
 """
 
 import math
@@ -46,17 +45,12 @@ _ROUNDS = 2
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of a leader and another arm; see `mfhpo.knowledge.studentised.log_evidence`.
+    """Pairs of a leader and another arm; see `mfhpo.knowledge.studentised.log_evidence`."""
 
-    The leader's mean exceeds the least that the null hypothesis says by `gaps`, shape (n,).
-    `shared` are squares of other arms that count for the second one of each pair, and their degrees
-    of freedom, 0 where they do not.
-    """
-
-    gaps: FloatArray
+    gaps: FloatArray  # by which the leader's mean exceeds what the null hypothesis says, (n,)
     counts: FloatArray  # of the leader and of the other, shape (2, n), as all below
     squares: FloatArray
-    shared: FloatArray
+    shared: FloatArray  # squares of other arms that count for the other one, and their degrees
 
     def excess(
         self, delta: float, n_others: int, n_fidelities: int = 1, choices: int = 1

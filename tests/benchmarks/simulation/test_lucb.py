@@ -10,7 +10,7 @@ from benchmarks.simulation.blocks import run_lucb
 from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 from benchmarks.simulation.lucb import PublishedLUCB, play
 from benchmarks.simulation.published_radius import PublishedRadius
-from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
@@ -20,8 +20,7 @@ from tests.core.racing.plays import learned
 
 def decided(policy):
     rule = policy.rule if isinstance(policy, MFLUCB) else policy.rule.lucb
-    of_arms = {"committed": rule.committed.tolist(), "exhausted": rule.exhausted.tolist()}
-    return of_arms | {"explorations": rule.explorations}
+    return {"committed": rule.committed.tolist(), "explorations": rule.explorations}
 
 
 def lucb(problem, schedule=None, **options):
@@ -36,7 +35,6 @@ def lucb(problem, schedule=None, **options):
     seed=st.integers(0, 2**32 - 1),
     schedule=st.sampled_from([None, "pulls", "rounds"]),
 )
-@pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
 def test_play_is_asking_and_telling(explore, seed, schedule):
     rng = np.random.default_rng(seed)
     n_arms, n_fidelities = int(rng.integers(2, 5)), int(rng.integers(1, 4))
@@ -101,8 +99,7 @@ def test_only_the_safeguard_ends_some_races():
     priors = {"explore": "A", "best_at_most": 0.75, "second_at_least": 0.3}
     options = priors | {"delta": 0.05, "audit": False}
     problem = instance.problem()
-    with pytest.warns(FidelityExhaustedWarning):
-        guarded = run_lucb(MFLUCB(problem, **options), instance, np.random.default_rng(0))
+    guarded = run_lucb(MFLUCB(problem, **options), instance, np.random.default_rng(0))
     assert guarded.certified
     assert guarded.arm == instance.best_arm
     policy = MFLUCB(problem, **options)

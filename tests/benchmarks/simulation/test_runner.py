@@ -5,7 +5,7 @@ from benchmarks.simulation.blocks import run_repeats
 from benchmarks.simulation.instances import GaussianInstance
 from benchmarks.simulation.runner import run
 from benchmarks.simulation.sums import tell_sum
-from mfhpo.identification.elimination import IISE, SuccessiveElimination
+from mfhpo.identification.elimination import IISE
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
@@ -101,7 +101,7 @@ class TestRepeats:
 class TestSums:
     """`tell_sum` is telling the values one by one, but for when the rules are checked."""
 
-    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, SuccessiveElimination, IISE])
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, IISE])
     @pytest.mark.parametrize("kind", ["max", "order"])
     def test_the_same_is_learned(self, policy, kind):
         if policy is MFLUCB and kind == "order":

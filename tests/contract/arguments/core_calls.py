@@ -29,7 +29,7 @@ MOST_ARMS = 100_000
 KINDS: dict[str, Kind] = may.named(
     (may.count(0, 1), "arm fidelity"),
     (may.one_of(True, False, "bias"), "audit"),
-    (may.FLAG, "averaging blocks checkpoints continues joint measured preselect safeguard"),
+    (may.FLAG, "averaging blocks checkpoints continues joint measured safeguard"),
     (may.count(0), "begun measure"),
     (may.optional(may.FINITE), "best_at_most second_at_least"),
     (may.optional(may.mapping_of(may.text, may.anything)), "beliefs"),
@@ -56,7 +56,7 @@ KINDS: dict[str, Kind] = may.named(
     (may.either(may.count(1, 1_000), may.sequence_of(may.POSITIVE, 1)), "limits"),
     (may.optional(may.POSITIVE), "longest"),
     (may.one_of(*portfolios.MODELS), "model"),
-    (may.count(2), "max_arms pilot_arms pilot_pulls"),
+    (may.count(2), "pilot_arms pilot_pulls"),
     (may.count(1), "max_failures"),
     (may.count(1, 100_000), "n"),
     (may.count(1, MOST_ARMS), "n_arms"),
@@ -81,7 +81,7 @@ KINDS: dict[str, Kind] = may.named(
 # What the library makes for its users, what is checked where it is told, what only subclasses
 # and hosts call, and names of types.
 NOT_CALLED = {
-    "mfhpo": {"Race", "CostPrediction", "Elimination", "LimitRecommendation", "Noise"}
+    "mfhpo": {"Race", "CostPrediction", "LimitRecommendation", "Noise"}
     | {"Policy", "Radius", "Recommendation", "__version__", "EstimatedNoise", "Gaussian"}
     | {"Labels", "Observation", "Pull"},
     "mfhpo.portfolios": {"MODELS"},
@@ -253,7 +253,7 @@ _HYPERPARAMETERS = {
 CALLS: dict[str, Call] = {
     **_of(
         "mfhpo",
-        IISE=policies(mfhpo.IISE),
+        IISE=policies(mfhpo.IISE, variant=may.one_of("max", "se", "mfe")),
         MFLUCB=policies(mfhpo.MFLUCB),
         MFUCB=policies(mfhpo.MFUCB),
         MFElimination=policies(mfhpo.MFElimination),
@@ -263,8 +263,6 @@ CALLS: dict[str, Call] = {
         ),
         MFTopTwo=policies(mfhpo.MFTopTwo),
         BlockElimination=policies(mfhpo.BlockElimination),
-        SuccessiveElimination=policies(mfhpo.SuccessiveElimination),
-        MaximumFidelityExploit=policies(mfhpo.MaximumFidelityExploit),
         RCUCB=_censored(mfhpo.RCUCB, n_arms=2, limits=(1.0, 2.0)),
         ZoomingRCUCB=_censored(mfhpo.ZoomingRCUCB, n_arms=2, longest=2.0),
         Bias=Call(
@@ -289,7 +287,6 @@ CALLS: dict[str, Call] = {
         HoeffdingRadius=_radius(mfhpo.HoeffdingRadius, sigma=0.1),
         MixtureRadius=_radius(mfhpo.MixtureRadius, sigma=0.1),
         StudentMixtureRadius=_radius(mfhpo.StudentMixtureRadius),
-        TightestRadius=_radius(mfhpo.TightestRadius, radii=[mfhpo.MixtureRadius(0.1)]),
         Problem=Call(
             Problem,
             lambda: {"n_arms": 2, "costs": (1.0, 3.0)},

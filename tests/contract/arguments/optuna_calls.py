@@ -22,7 +22,6 @@ KINDS: dict[str, Kind] = core_calls.KINDS | may.named(
     (may.one_of("best arm", "reward per cost", "reward per pull"), "aim"),
     (may.nothing, "bias levels proposer pruner sampler"),
     (may.count(1, core_calls.MOST_ARMS), "arms n"),
-    (may.optional(may.FINITE), "best_no_better_than second_no_worse_than"),
     (may.sequence_of(may.never), "catch"),
     (may.PROBABILITY, "coverage"),
     (may.optional(may.function), "cost penalty"),

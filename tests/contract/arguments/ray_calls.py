@@ -13,7 +13,6 @@ from mfhpo_ray import PullScheduler
 from tests.contract.arguments import core_calls, optuna_calls
 from tests.contract.arguments.calls import Call
 from tests.contract.arguments.wrong_values import (
-    FINITE,
     FLAG,
     NONNEGATIVE,
     UNLIMITED,
@@ -41,7 +40,6 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optuna_calls.KINDS["aim"], "aim"),
     (optuna_calls.KINDS["baseline"], "baseline"),
     (count(1, core_calls.MOST_ARMS), "arms"),
-    (optional(FINITE), "best_no_better_than second_no_worse_than"),
     (mapping_of(text, anything), "config"),
     (optional(function), "cost penalty"),
     (nothing, "costs levels"),

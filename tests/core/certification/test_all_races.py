@@ -61,7 +61,7 @@ def test_noise_that_is_hidden(kind, options, needed):
         (in_blocks, {"sigma": 1.0}, "sigma=1.0 has no part in blocks"),
         (by_looks, {"sigma": [1.0, 2.0]}, "sigma has 2 values"),
         (by_looks, {"first_look": 1}, "first_look must be"),
-        (by_looks, {"budget": 9}, "first_look=5 has no part in a race with budget=9"),
+        (by_looks, {"budget": 9}, "budget=9 has no part beside first_look"),
     ],
 )
 def test_wrong_arguments(kind, options, match):

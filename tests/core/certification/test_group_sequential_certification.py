@@ -43,7 +43,9 @@ def fail(race, arm):
 def ahead(race, arms):
     """What the next look takes, and the number of looks, once these are evaluated."""
     pulls = [Pull(arm, 0) for arm in arms]
-    return race.policy.missing(pulls), race.policy.looks_with(pulls)
+    return race.policy.rule.missing(race.policy.known, pulls), race.policy.rule.looks_with(
+        race.policy.known, pulls
+    )
 
 
 def asked_of(race, *under_way):
@@ -227,7 +229,7 @@ def test_one_is_left():
     assert math.isinf(answer.within)
     assert answer.reason == "the winner's value at the target is still being measured"
     assert standings(race) == ["best so far", "failed"]
-    assert (asked_of(race), race.policy.missing()) == (0, 3)
+    assert (asked_of(race), race.policy.rule.missing(race.policy.known)) == (0, 3)
     tell_all(race, 0, PATTERN[2:])
     answer = answer_of(race)
     assert (race.finished, answer.certified, answer.mean) == (True, False, 0.0)

@@ -144,4 +144,6 @@ def test_arms_are_compared_where_both_have_values():
             policy.tell(Pull(0, 0, block=block), FAILED if failed else Observation(EFFECTS[block]))
     assert (policy.rule.looks, policy.summary(0, 0)[0], policy.summary(1, 0)[0]) == (1, 4, 5)
     # Differences 1 + (-2, -1, 1, 2): variance 10 / 3; level .1 and 3 degrees, t = 1.638.
-    assert policy.behind == pytest.approx(1.638 * math.sqrt(10 / 3 / 4) - 1.0, abs=1e-3)
+    assert policy.rule.behind(policy.known) == pytest.approx(
+        1.638 * math.sqrt(10 / 3 / 4) - 1.0, abs=1e-3
+    )

@@ -17,7 +17,7 @@ from mfhpo.experiment import (
     SearchSettings,
     Wait,
 )
-from mfhpo.knowledge.space import Numeric, SearchSpace
+from mfhpo.knowledge.space import Numeric
 from mfhpo.search import DeclaredSearch, HalvingSearch
 from tests.core.experiment.story import LEVELS, Story
 
@@ -119,7 +119,7 @@ def test_a_search_of_draws_learns_their_space_and_goes_to_its_certificate(kind):
     assert any(purpose == "certificate" for _, purpose, _ in draws)
     assert abs(story.answer.params["x"] - 0.5) < 0.1
     searched = story.experiment.runner.policy.search
-    assert searched.space == SearchSpace({"x": Numeric()})
+    assert searched.space.parameters == {"x": Numeric()}
     again = Experiment.replay(settings, story.experiment.events)
     assert repr(again.answer()) == repr(story.answer)
 

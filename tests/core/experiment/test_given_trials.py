@@ -198,7 +198,7 @@ def test_a_wait_for_one_that_holds_back_many_is_told_apart():
 
 
 def test_a_race_for_rewards_certifies_nothing():
-    story = Story(race(make=lambda problem, sign, options: MFUCB(problem)))
+    story = Story(race(make=lambda problem, **options: MFUCB(problem)))
     story.end(story.follow("a").id)
     assert not story.answer.certifies
 

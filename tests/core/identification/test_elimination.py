@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.simulation.rounds import plan_rounds, tell_rounds
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo.identification.elimination import IISE, LevelByLevel
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo.racing.race import ArmWithdrawnWarning, Race
 from tests.core.racing.plays import play
 
 
@@ -97,11 +97,9 @@ def setting(variant, seed):
 def policy_of(variant, problem, **options):
     options = {"delta": 0.1, "audit": False} | options
     if variant == "SE":
-        return SuccessiveElimination(problem, **options)
-    options["preselect"] = False
-    if variant == "MFE":
-        return MaximumFidelityExploit(problem, fraction=0.7, **options)
-    return IISE(problem, **options)
+        return IISE(problem, variant="se", **options)
+    fraction = 0.7 if variant == "MFE" else None
+    return Race(problem, LevelByLevel(problem, preselect=False, fraction=fraction), **options)
 
 
 def counts_of(policy):
@@ -258,7 +256,7 @@ def test_three_failures_withdraw_an_arm_that_has_no_value():
 
 def test_arms_that_a_withdrawn_arm_eliminated_come_back_and_one_of_them_wins():
     problem = Problem(4, (1.0,), Bias.max(0.0), SubGaussian(0.0))
-    policy = SuccessiveElimination(problem)
+    policy = IISE(problem, variant="se")
     values = (0.3, 0.2, 0.9, 0.1)
     for arm in (0, 1, 3):
         policy.tell(Pull(arm, 0), Observation(values[arm]))
@@ -272,7 +270,7 @@ def test_arms_that_a_withdrawn_arm_eliminated_come_back_and_one_of_them_wins():
 
 
 def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified():
-    policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.0)))
+    policy = IISE(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.0)), variant="se")
     policy.tell(Pull(2, 0), Observation(0.9))
     policy.tell(Pull(0, 0), Observation(0.3))
     # One value: 12 failures are not yet surely more than half of all that may come, 13 are.
@@ -323,14 +321,14 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
 def test_a_tie_does_not_end_but_has_an_answer():
     # Two arms whose values are equal for ever, and a declared noise that forbids to believe it.
     problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
-    policy = SuccessiveElimination(problem)
+    policy = IISE(problem, variant="se")
     play(policy, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 400)
     answer = policy.recommend()
     assert (policy.finished, answer.survivors, answer.certified) == (False, (0, 1), False)
     assert answer.arm in (0, 1)
     assert answer.reason == "2 arms are not told apart yet"
     assert answer.remaining_cost == math.inf
-    tolerant = SuccessiveElimination(problem, epsilon=1.0)
+    tolerant = IISE(problem, variant="se", epsilon=1.0)
     play(tolerant, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 2000)
     assert tolerant.recommend().certified
 
@@ -343,7 +341,7 @@ def test_pulls_at_other_fidelities_are_used():
     policy.tell(Pull(1, 1), Observation(2.0))
     assert (policy.recommend().arm, policy.recommend().certified) == (1, True)
     # SE does not look below the target, whatever it is told there.
-    alone = SuccessiveElimination(problem)
+    alone = IISE(problem, variant="se")
     alone.tell(Pull(0, 0), Observation(1.0))
     alone.tell(Pull(1, 0), Observation(200.0))
     assert alone.active.tolist() == [0, 1]

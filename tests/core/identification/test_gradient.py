@@ -7,6 +7,7 @@ from scipy.stats import binom
 from benchmarks.papers.iise import load_instance
 from benchmarks.simulation.instances import GaussianInstance
 from benchmarks.simulation.runner import run
+from mfhpo.identification import gradient
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
@@ -87,9 +88,10 @@ class TestByHand:
 
 
 class TestManyArms:
-    def test_while_many_are_left_pulls_are_those_of_the_top_two(self):
+    def test_while_many_are_left_pulls_are_those_of_the_top_two(self, monkeypatch):
+        monkeypatch.setattr(gradient, "_MOST_ARMS", 2)
         problem = EASY.problem()
-        grad, top = MFGrad(problem, max_arms=2), MFTopTwo(problem)
+        grad, top = MFGrad(problem), MFTopTwo(problem)
         rng = np.random.default_rng(0)
         compared = 0
         while len(top.active) > 2:
@@ -102,11 +104,11 @@ class TestManyArms:
         assert compared >= 4
         assert grad.rule.steps <= 1
 
-    def test_arms_that_come_back_have_a_plan_of_their_own(self):
+    def test_arms_that_come_back_have_a_plan_of_their_own(self, monkeypatch):
         # Two arms follow the gradient for long; then the leader fails, and a third one comes back
         # that was pulled 30 times: what is planned starts at what was pulled.
-        problem = Problem(4, (1.0,), Bias.max(0.0), SubGaussian(1.0))
-        policy = MFGrad(problem, max_arms=3, delta=1e-6)
+        monkeypatch.setattr(gradient, "_MOST_ARMS", 3)
+        policy = MFGrad(Problem(4, (1.0,), Bias.max(0.0), SubGaussian(1.0)), delta=1e-6)
         for _ in range(30):
             for arm, value in enumerate((9.0, 1.1, 1.0, 0.9)):
                 policy.tell(Pull(arm, 0), Observation(value))
@@ -144,13 +146,6 @@ def test_published_figures(data_folder, name, published, error, at_most):
     # The published stop is no guarantee, and yet dearer.
     mean, own_error = cost_of(MFTopTwo)
     assert mean + 2.0 * own_error < published
-
-
-def test_the_published_stop_needs_all_arms_at_once():
-    problem = Problem(40, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
-    with pytest.raises(ValueError, match="max_arms=32 is below the 40 arms"):
-        MFGrad(problem, stop="published")
-    MFGrad(problem, stop="published", max_arms=40)
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")

@@ -1,5 +1,4 @@
 import math
-import warnings
 from functools import partial
 
 import numpy as np
@@ -31,7 +30,7 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.problem import Labels, Observation, Problem, Pull
+from mfhpo.problem import Observation, Problem, Pull
 
 EXPLORE = ("A", "B", "C", "AB", "top")
 
@@ -62,8 +61,7 @@ def cells(means, counts, radii=None, seen=None):
 
 def duel_of(given_rules, known, arms, committed):
     lows, highs = target_bounds(known, given_rules.bounds, np.ones(len(known.seen), dtype=bool))
-    exhausted = np.zeros(len(given_rules.bounds), dtype=bool)
-    return Duel(given_rules, known, lows, highs, arms, np.array(committed), exhausted)
+    return Duel(given_rules, known, lows, highs, arms, np.array(committed))
 
 
 def choose(given_rules, known, committed=NOT_COMMITTED):
@@ -160,26 +158,25 @@ def test_explore_c_takes_the_cheapest_whose_radius_is_not_below_its_bias():
 
 class TestSafeguard:
     def steer(self, given_rules, known):
-        """Fidelities for l = 0 and u = 1, both committed to fidelity 0; those that were left."""
-        duel = duel_of(given_rules, known, (0, 1), [0, 0])
-        return steer(duel), duel.exhausted.tolist()
+        """Fidelities for l = 0 and u = 1, both committed to fidelity 0."""
+        return steer(duel_of(given_rules, known, (0, 1), [0, 0]))
 
     @pytest.mark.parametrize(("radius", "left"), [(0.06, False), (0.04, True)])
     def test_certainly_of_no_use(self, radius, left):
         # LCB_l rises to at most .6 + r - .1, UCB_u falls to no less than .5 - r + .1: they meet
         # if r > .05.
         known = cells([[0.6, 0.0], [0.5, 0.0]], [[99, 0], [99, 0]], [[radius, 0.0]] * 2)
-        expected = ((1, 1), [True, False]) if left else ((0, 0), [False, False])
+        expected = (1, 1) if left else (0, 0)
         assert self.steer(rules(BY_SWEEP), known) == expected
-        assert self.steer(rules(BY_SWEEP, safeguard=False), known)[0] == (0, 0)
+        assert self.steer(rules(BY_SWEEP, safeguard=False), known) == (0, 0)
         # A tolerance of .05 brings them together at r = .025 already.
-        assert self.steer(rules(BY_SWEEP, epsilon=0.05), known)[0] == (0, 0)
+        assert self.steer(rules(BY_SWEEP, epsilon=0.05), known) == (0, 0)
 
     @pytest.mark.parametrize(("radius", "left"), [(0.0126, False), (0.0124, True)])
     def test_doubtful(self, radius, left):
         # The arms are far apart, but fidelity 0 is left at .1 sqrt(1 / 4) / 4 = .0125.
         known = cells([[0.9, 0.0], [0.2, 0.0]], [[99, 0], [99, 0]], [[radius, 0.0], [0.3, 0.0]])
-        expected = ((1, 0), [True, False]) if left else ((0, 0), [False, False])
+        expected = (1, 0) if left else (0, 0)
         assert self.steer(rules(BY_SWEEP), known) == expected
 
 
@@ -188,27 +185,6 @@ class TestSafeguard:
 BETWEEN_TWO = GaussianInstance(
     [[0.55, 0.5], [0.6, 0.45]], costs=[1.0, 400.0], xi=[0.1, 0.0], variance=0.01
 )
-
-
-def test_a_race_that_would_not_end_warns_once_for_a_fidelity_and_never_from_ask():
-    policy = MFLUCB(
-        BETWEEN_TWO.problem(), explore="A", best_at_most=0.75, second_at_least=0.3, audit=False
-    )
-    policy.labels = Labels(fidelity="{} epochs".format)
-    rng = np.random.default_rng(2)
-    said = []
-    while not policy.finished:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            [pull] = policy.ask()
-            policy.ask(5, [pull])
-        value = BETWEEN_TWO.draw(rng, pull.arm, pull.fidelity)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            policy.tell(pull, Observation(value))
-        said += [str(warning.message) for warning in caught]
-    [text] = said
-    assert text.startswith("0 epochs is left for the next dearer one: its bias of up to 0.1")
 
 
 RACES = {explore: partial(MFLUCB, explore=explore) for explore in EXPLORE}
@@ -224,7 +200,6 @@ RACES |= {"top two": MFTopTwo, "gradient": MFGrad}
     cost=st.sampled_from([4.0**-8, 0.25, 1.0, 16.0, 4.0**10]),
     workers=st.sampled_from([1, 3]),
 )
-@pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
 def test_units_do_not_matter(name, kind, seed, value, cost, workers):
     # Powers of two (of four, for their square roots) scale without rounding.
     rng = np.random.default_rng(seed)

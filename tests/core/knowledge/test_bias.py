@@ -15,7 +15,6 @@ both_kinds = pytest.mark.parametrize("kind", ["max", "order"])
 def test_margins_by_hand():
     assert Bias.max(0.5, 0.25, 0.0).margins == (1.0, 0.5, 0.0)
     assert Bias.order(0.5, 0.25, 0.0).margins == (0.5, 0.25, 0.0)
-    assert Bias.underestimating(0.5, 0.0) == Bias.order(0.5, 0.0)
     assert Bias.max(1, 0) == Bias("max", (1.0, 0.0), "declared")
 
 

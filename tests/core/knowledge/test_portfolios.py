@@ -18,34 +18,6 @@ DEFAULTS = {
     "svm": {"C": 1.0, "gamma": "scale"},
     "xgboost": {"n_estimators": 100, "learning_rate": 0.3, "max_depth": 6, "reg_lambda": 1},
 }
-RANGES = {  # of the libraries
-    "C": (0, 1e4),
-    "batch_size": (1, 1e4),
-    "colsample_bylevel": (0.01, 1),
-    "colsample_bytree": (0.01, 1),
-    "gamma": (0, 1e4),
-    "l1_ratio": (0, 1),
-    "learning_rate": (1e-6, 1),
-    "max_bin": (2, 1023),
-    "max_depth": (1, 15),
-    "max_dropout": (0, 0.999),
-    "max_features": (0.01, 1),
-    "max_samples": (0.1, 1),
-    "max_units": (1, 1024),
-    "min_child_samples": (1, 1e3),
-    "min_child_weight": (0, 150),
-    "min_samples_leaf": (1, 20),
-    "momentum": (0, 0.999),
-    "n_estimators": (1, 32767),
-    "num_layers": (1, 5),
-    "num_leaves": (2, 131072),
-    "reg_alpha": (0, 1100),
-    "reg_lambda": (0, 1100),
-    "subsample": (0.1, 1),
-    "weight_decay": (0, 1),
-}
-WHOLE = {"batch_size", "max_bin", "max_depth", "max_units", "min_child_samples", "num_leaves"}
-WHOLE |= {"min_samples_leaf", "n_estimators", "num_layers"}
 
 
 def test_there_is_one_of_each_model():
@@ -58,19 +30,6 @@ def test_a_portfolio_begins_with_the_default_and_holds_ten_different_ones(model)
     assert DEFAULTS[model].items() <= found[0].items()
     assert len(found) == len({json.dumps(one, sort_keys=True) for one in found}) == 10
     assert all(one.keys() <= found[0].keys() for one in found)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_values_are_ones_that_the_library_takes(model):
-    words = {"extra_trees": (True, False), "gamma": ("scale",), "max_features": ("sqrt",)}
-    for configuration in portfolio(model):
-        for name, value in configuration.items():
-            if isinstance(value, (bool, str)):
-                assert value in words[name]
-                continue
-            low, high = RANGES[name]
-            assert low <= value <= high, (name, value)
-            assert isinstance(value, int) or name not in WHOLE
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -132,9 +91,9 @@ def test_what_is_returned_may_be_changed():
     [
         ({"model": "catboost"}, ValueError, "model must be one of 'elastic_net', .*'catboost'"),
         ({"model": "../svm"}, ValueError, "model must be one of"),
-        ({"names": {"c": "C"}}, ValueError, r"names must be of \['C', 'gamma'\], got 'c'"),
+        ({"names": {"c": "C"}}, ValueError, "names must be one of 'C', 'gamma', got 'c'"),
         ({"names": {"C": 1}}, TypeError, r"names\['C'\] must be a name, got 1"),
-        ({"names": ["C"]}, TypeError, "names must be a dictionary of names"),
+        ({"names": ["C"]}, TypeError, "names must be a dictionary, got"),
         ({"names": {"C": "gamma"}}, ValueError, "names must give each parameter a name of its own"),
     ],
 )

@@ -137,7 +137,7 @@ class TestIntervals:
             assert (lows[arm], highs[arm]) == found.interval(arm, bias)
 
 
-class TestSeparated:
+class TestLeads:
     """One value of each arm; at level 0.1 / 4 its radius is B."""
 
     SIGMA = 0.01
@@ -158,23 +158,19 @@ class TestSeparated:
             (Bias.order(0.5, 0.0), 1, 2 * B),
         ],
     )
-    @pytest.mark.parametrize("epsilon", [0.0, 0.05])
-    def test_by_hand(self, bias, fidelity, needed, epsilon):
-        others = np.array([1])
-        apart = self.found(needed - epsilon + 1e-9, fidelity)
-        assert apart.separated(0, others, bias, epsilon).tolist() == [True]
-        close = self.found(needed - epsilon - 1e-9, fidelity)
-        assert close.separated(0, others, bias, epsilon).tolist() == [False]
-        assert apart.separated(1, np.array([0]), bias, epsilon).tolist() == [False]
+    def test_by_hand(self, bias, fidelity, needed):
+        found = self.found(1.0, fidelity)
+        assert found.leads(0, np.array([1]), bias) == pytest.approx([1.0 - needed])
+        assert found.leads(1, np.array([0]), bias) == pytest.approx([-1.0 - needed])
 
     @pytest.mark.parametrize("bias", [Bias.max(0.5, 0.0), Bias.order(0.5, 0.0)])
-    def test_what_was_not_seen_is_not_separated(self, bias):
+    def test_what_was_not_seen_does_not_lead(self, bias):
         found = evidence(SubGaussian(self.SIGMA))
-        assert found.separated(0, np.array([1]), bias).tolist() == [False]
+        assert found.leads(0, np.array([1]), bias).tolist() == [-np.inf]
         found.add(0, 1, 100.0)
-        assert found.separated(0, np.array([1]), bias).tolist() == [False]
+        assert found.leads(0, np.array([1]), bias).tolist() == [-np.inf]
         found.add(1, 0, 0.0)  # max bounds compare fidelities, order bounds do not
-        assert found.separated(0, np.array([1]), bias).tolist() == [bias.kind == "max"]
+        assert np.isfinite(found.leads(0, np.array([1]), bias)).tolist() == [bias.kind == "max"]
 
 
 @pytest.mark.parametrize("policy", [IISE, MFTopTwo, MFLUCB])

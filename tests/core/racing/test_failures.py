@@ -51,16 +51,6 @@ def test_an_arm_with_a_value_rarely_leaves_by_chance(rate):
     assert left <= binom.isf(0.001, n, 0.01)
 
 
-def test_an_arm_that_nearly_always_fails_leaves_soon():
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        values, failures = 1, 0
-        while not fails_too_often(values, failures, 3):
-            failed = rng.random() < 0.9
-            values, failures = values + (not failed), failures + failed
-        assert values + failures < 60
-
-
 def test_d8_an_evaluation_that_was_stopped_is_no_failure_and_an_arm_without_values_leaves():
     problem = Problem(3, costs=(1.0,), noise=SubGaussian(1.0))
     race = IISE(problem, epsilon=0.5)

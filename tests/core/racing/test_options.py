@@ -3,7 +3,6 @@ import inspect
 import pytest
 
 from mfhpo import IISE, Bounded, Fidelity
-from mfhpo.certification.choice import make_lucb
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.problem import Problem
@@ -49,24 +48,8 @@ def test_a_policy_takes_the_options_that_are_documented_for_it(policy, options):
         Host(seed=1)
 
 
-def test_what_is_wrong_in_all_directions_raises_before_the_race():
+def test_wrong_options_raise_before_the_race():
     declaration = Declaration.of(Fidelity("epochs", levels=[1, 9]), Bounded(0.0, 1.0), None)
-    tried = []
-
-    def make(problem, sign, options):
-        tried.append((sign, problem.noise, options["seed"]))
-        if sign < 0.0:
-            raise ValueError("second_no_worse_than")
-
-    declaration.rehearse(make, {}, [1, 9], (1.0, -1.0))
-    assert tried == [(1.0, Bounded(0.0, 1.0), 0), (-1.0, Bounded(-1.0, 0.0), 0)]
-    with pytest.raises(ValueError, match="second_no_worse_than"):
-        declaration.rehearse(make, {}, [1, 9], (-1.0,))
-
-
-def test_bounds_on_the_means_are_mirrored():
-    options = {"explore": "A", "best_no_better_than": 0.1, "second_no_worse_than": 0.4}
-    problem = Problem(2, (1.0, 2.0))
-    make_lucb(problem, -1.0, options)
-    with pytest.raises(ValueError, match=r"second_no_worse_than=0\.4 must be worse .* maximised"):
-        make_lucb(problem, 1.0, options)
+    declaration.rehearse(IISE, {}, [1, 9])
+    with pytest.raises(ValueError, match=r"delta must lie .* got 2"):
+        declaration.rehearse(IISE, {"delta": 2}, [1, 9])

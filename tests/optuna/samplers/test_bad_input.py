@@ -13,7 +13,6 @@ from mfhpo_optuna import (
     Fidelity,
     IISESampler,
     MFGradSampler,
-    MFLUCBSampler,
     MFSampler,
     MFTopTwoSampler,
     RCUCBSampler,
@@ -66,7 +65,6 @@ def test_the_signature_shows_each_option_with_its_default(cls):
 # What some take.
 
 LEVELS = {"fidelity": levels(1, 3)}
-MEANS = {"best_no_better_than": 1.0}
 GRID = GridSampler({"x": [0.0]})
 PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
 
@@ -79,8 +77,6 @@ PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
         (IISESampler, {"arms": {"x": [0.1]}}, TypeError, ["arms['x'] must be a distribution"]),
         (IISESampler, {"arms": [{"x": 1}, {"x": 1}]}, ValueError, ["arms[0]", "arms[1]", "remove"]),
         (IISESampler, {"arms": [{"x": 1, "epochs": 3}]}, ValueError, ["arms", "'epochs'"]),
-        (MFLUCBSampler, MEANS, ValueError, ["best_no_better_than=1.0", "no part in explore='C'"]),
-        (MFLUCBSampler, MEANS | {"explore": "top"}, ValueError, ["no part in explore='top'"]),
         (MFSampler, PER_COST | {"epsilon": 0.1}, ValueError, ["epsilon=0.1", "leave it out"]),
         (MFSampler, PER_PULL | {"bias": [0.1, 0]}, ValueError, ["bias=[0.1, 0]", "per pull"]),
         (MFSampler, PER_PULL | {"measure": 10}, ValueError, ["measure=10", "no part"]),

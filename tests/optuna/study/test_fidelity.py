@@ -40,7 +40,7 @@ def test_levels_are_geometric_below_the_upper_bound(distribution, levels):
         Fidelity("epochs", levels=[2, 5, 9]),
         Fidelity("epochs", levels=(2, 5, 9), costs=(1.0, 2.0, 10.0)),
         Fidelity("epochs", levels=(2, 5, 9), bias=(0.2, 0.1, 0.0)),
-        Fidelity("epochs", levels=(2, 5, 9), bias=Bias.underestimating(0.2, 0.1, 0.0)),
+        Fidelity("epochs", levels=(2, 5, 9), bias=Bias.order(0.2, 0.1, 0.0)),
     ],
 )
 def test_declared_levels_costs_and_bias(fidelity):

@@ -12,11 +12,9 @@ from mfhpo import (
     IISE,
     Bias,
     Bounded,
-    MaximumFidelityExploit,
     Observation,
     Problem,
     SubGaussian,
-    SuccessiveElimination,
 )
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
@@ -38,11 +36,7 @@ def bare_policy(variant, n_arms, **options):
     options = {"delta": 0.05, "epsilon": 0.05, "measure": 5} | options
     kind = Bias.order if variant == "order" else Bias.max
     problem = Problem(n_arms, LEVELS, bias=kind(*BIAS), noise=SubGaussian(0.1))
-    if variant == "se":
-        return SuccessiveElimination(problem, **options)
-    if variant == "mfe":
-        return MaximumFidelityExploit(problem, **options)
-    return IISE(problem, **options)
+    return IISE(problem, variant=variant, **options)
 
 
 class Replicates:

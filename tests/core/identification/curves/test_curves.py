@@ -68,32 +68,34 @@ def test_at_most_the_stated_share_of_any_arms_exceeds_the_bounds_of_the_others(r
 
 def test_worked_example_with_repeats():
     # Arm a runs at 0 and 2 (mean 1), and ends at 4 and 6 (mean 5): both variances are 2.
-    race = CurveRace(2, coverage=0.5, noise_level=0.1)
+    race = CurveRace(2, coverage=0.5)
     for arm, *curve in [("a", 0.0, 4.0), ("a", 2.0, 6.0), ("b", 0.0, 3.0), ("c", 1.0, 5.1)]:
         race.add(arm, np.array(curve))
-    quantile = float(student_t.ppf(0.9, 1))
+    quantile = float(student_t.ppf(0.95, 1))
     assert race.n_curves == 4
     # Gains 4, 3, 4.1 of the arms: the ceil(4 * .5) = 2nd smallest. c is the luckiest, not the best:
     # a's bar 5 - q is above c's 5.1 - q sqrt(2).
-    verdict = race.judge("d", 0, -7.0)
-    assert verdict.incumbent == "a"
-    reach = -7 + quantile * math.sqrt(2) + 4
-    assert (verdict.bar, verdict.reach) == pytest.approx((5 - quantile, reach))
+    least = (5 - quantile) - quantile * math.sqrt(2) - 4
+    assert race.stops("d", 0, least - 1e-9)
+    assert not race.stops("d", 0, least + 1e-9)
     # b has run before: its value is averaged, its radius shrinks.
-    assert race.judge("b", 0, -8.0).reach == pytest.approx(-4 + quantile + 4)
+    least = 2 * ((5 - quantile) - quantile - 4)
+    assert race.stops("b", 0, least - 1e-9)
+    assert not race.stops("b", 0, least + 1e-9)
+    assert not race.stops("a", 0, -100.0)  # the best one
 
 
 def test_a_fidelity_that_was_not_seen_has_no_bound():
     race = race_of([(math.nan, 0.1 * i, 1.0) for i in range(20)])
     assert np.isinf(race.bounds).tolist() == [True, False]
-    assert not race.judge("new", 0, -1e9).stop
-    assert race.judge("new", 1, -1e9).stop
+    assert not race.stops("new", 0, -1e9)
+    assert race.stops("new", 1, -1e9)
     # Nor do infinite values stop anything by accident.
     race = race_of([(-math.inf, 0.1 * i, 1.0) for i in range(20)])
-    assert not race.judge("new", 0, -math.inf).stop
-    assert race.judge("new", 1, -math.inf).stop
-    assert not race.judge("new", 1, math.inf).stop
-    assert not race.judge("new", 1, math.nan).stop
+    assert not race.stops("new", 0, -math.inf)
+    assert race.stops("new", 1, -math.inf)
+    assert not race.stops("new", 1, math.inf)
+    assert not race.stops("new", 1, math.nan)
 
 
 def draw_noisy(rng, n):
@@ -118,7 +120,7 @@ def test_exchangeable_curves_respect_the_bounds_with_the_stated_coverage(draw, n
         curves = draw(rng, n + 1)
         race, new = race_of(curves[:-1], coverage=coverage), curves[-1]
         would_win = new[-1] > curves[:-1, -1].max()
-        stop = any(race.judge("new", m, new[m]).stop for m in range(3))
+        stop = any(race.stops("new", m, new[m]) for m in range(3))
         exceeded += bool((new[-1] - new[:-1] > race.bounds).any())
         stopped += stop
         wrong += stop and would_win
