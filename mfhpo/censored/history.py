@@ -11,18 +11,21 @@ from mfhpo.problem import Labels
 
 
 class History:
-    """Arms, limits (infinite for none), rewards and seconds of all pulls.
+    """Arms, limits (infinite for none), rewards and seconds of all pulls, and the rewards' range.
 
-    A pull that was stopped has a reward of NaN and infinite seconds.
+    A pull that was stopped has a reward of NaN and infinite seconds. The range is the `declared`
+    one, or that of the rewards so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, declared: tuple[float, float] | None = None) -> None:
+        self.declared = None if declared is None else check_range(declared)
         self.arms: list[int] = []
         self.limits: list[float] = []
         self.rewards: list[float] = []
         self.seconds: list[float] = []
         self.n_censored = 0
-        self.lowest, self.highest = math.inf, -math.inf  # rewards
+        self._lowest, self._highest = math.inf, -math.inf  # rewards
+        self._has_warned = False
 
     def __len__(self) -> int:
         return len(self.arms)
@@ -37,8 +40,8 @@ class History:
         self.n_censored += int(np.isinf(seconds).sum())
         seen = rewards[~np.isnan(rewards)]
         if seen.size:
-            self.lowest = min(self.lowest, float(seen.min()))
-            self.highest = max(self.highest, float(seen.max()))
+            self._lowest = min(self._lowest, float(seen.min()))
+            self._highest = max(self._highest, float(seen.max()))
 
     def arrays(self, arm: int | None = None) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Return arms, limits, rewards and seconds, of one arm or of all, each of shape (N,)."""
@@ -52,21 +55,12 @@ class History:
         """Let the pulls of an arm be those of another one."""
         self.arms = [into if one == arm else one for one in self.arms]
 
-
-class RewardRange:
-    """Least and largest reward; `declared` are those of the user, or None."""
-
-    def __init__(self, declared: tuple[float, float] | None, history: History) -> None:
-        self.declared = None if declared is None else check_range(declared)
-        self._history = history
-        self._has_warned = False
-
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest reward."""
+        """The range: the least and the largest reward."""
         if self.declared is not None:
             return self.declared
-        low, high = self._history.lowest, self._history.highest
+        low, high = self._lowest, self._highest
         if not low <= high:
             return 0.0, 1.0
         # One value alone has no range; any positive one will do until there are more.
@@ -76,7 +70,7 @@ class RewardRange:
     @property
     def is_known(self) -> bool:
         """True if the range is declared, or two different rewards were seen."""
-        return self.declared is not None or self._history.lowest < self._history.highest
+        return self.declared is not None or self._lowest < self._highest
 
     def check(self, reward: float, labels: Labels) -> None:
         """Warn of the first reward outside a declared range."""
@@ -97,8 +91,10 @@ class RewardRange:
         """Return what the bounds suppose about the range."""
         low, high = sorted(map(labels.value, self.bounds))
         if self.declared is not None:
-            words = f"rewards lie within the declared range {low:g} to {high:g}"
-            return words + self._contradicted(*self.declared)
+            seen = [reward for reward in self.rewards if not math.isnan(reward)]
+            n = sum(not self.declared[0] <= reward <= self.declared[1] for reward in seen)
+            outside = f": contradicted by {n} of {len(seen)}, taken as the nearest value inside"
+            return f"rewards lie within the declared range {low:g} to {high:g}{outside * bool(n)}"
         if self.is_known:
             return (
                 f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "
@@ -108,11 +104,3 @@ class RewardRange:
             "the range of the rewards is unknown, because no two different ones were seen: the "
             "bounds mean nothing yet"
         )
-
-    def _contradicted(self, low: float, high: float) -> str:
-        seen = [reward for reward in self._history.rewards if not math.isnan(reward)]
-        n = sum(not low <= reward <= high for reward in seen)
-        if not n:
-            return ""
-        count = "counts" if n == 1 else "count"
-        return f": contradicted by {n} of {len(seen)}, which {count} as the nearest value inside"

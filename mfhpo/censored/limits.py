@@ -18,7 +18,7 @@ from mfhpo._validation import (
     shown,
 )
 from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.history import History, RewardRange
+from mfhpo.censored.history import History
 from mfhpo.censored.upper_bounds import is_refinable
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Labels
@@ -123,11 +123,6 @@ class Refinement:
         n_arms = check_count("n_arms", n_arms, 1, MOST_ARMS)
         self.points = [np.array([longest]) for _ in range(n_arms)]
 
-    def begin(self, estimates: GainEstimates) -> None:
-        """Give arms their limits, before the estimates learn."""
-        for arm, limits in enumerate(self.points):
-            estimates.set_limits(arm, limits)
-
     def refine(self, estimates: GainEstimates, history: History) -> None:
         """Split the interval that was played last, if its gain is known well enough (Eq. 14)."""
         arm, point = estimates.latest
@@ -161,9 +156,9 @@ class Refinement:
         return parts
 
 
-def estimated_in_words(rewards: RewardRange, limits: SharedLimits) -> str:
+def estimated_in_words(history: History, limits: SharedLimits) -> str:
     """Name what the bounds rest on and was not declared."""
-    if rewards.declared is not None:
+    if history.declared is not None:
         return "the limits are estimated" if limits.n_derived else ""
     if limits.n_derived:
         return "the range of the values and the limits are estimated"
@@ -171,10 +166,10 @@ def estimated_in_words(rewards: RewardRange, limits: SharedLimits) -> str:
 
 
 def assumptions_in_words(
-    rewards: RewardRange, limits: SharedLimits, roster: Roster, labels: Labels
+    history: History, limits: SharedLimits, roster: Roster, labels: Labels
 ) -> tuple[str, ...]:
     """Return what an answer supposes."""
-    parts = [rewards.in_words(labels)]
+    parts = [history.in_words(labels)]
     if limits.n_derived and limits.known is not None:
         parts.append("limits derived from the first durations: the bounds are approximate")
     parts.append("pulls of an arm are alike: neither reward nor duration drifts")

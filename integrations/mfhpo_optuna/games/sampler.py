@@ -261,9 +261,7 @@ class NashSampler(StudySampler):
         """
         return self.recommendation(study)
 
-    def deviations(
-        self, study: optuna.Study, params: Mapping[str, Any]
-    ) -> dict[str, Deviation]:
+    def deviations(self, study: optuna.Study, params: Mapping[str, Any]) -> dict[str, Deviation]:
         """Return what each player may gain by deviating alone from any profile, and where to.
 
         Ask it of the parameters that are in use, or of those that players have agreed on: all

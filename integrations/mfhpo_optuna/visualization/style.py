@@ -33,7 +33,7 @@ _MOST_DRAWN_ONE_BY_ONE = 1000
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
 # Of an answer in words, those in the title of its figure.
-_ROWS = "mean value gain baseline interval stopped because cost paid".split()
+_ROWS = ["mean", "value", "gain", "baseline", "interval", "stopped", "because", "cost", "paid"]
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
 # In pixels: lines of a title and of a legend, and what is between them and the panels.

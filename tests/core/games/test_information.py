@@ -62,9 +62,7 @@ def between(costs, share):
     return least + share * (most - least)
 
 
-@given(
-    choices(st.floats(0.1, 20.0)), st.floats(0.0, 1.5), st.sampled_from([1.0, 1e-4, 1 / 3, 1e5])
-)
+@given(choices(st.floats(0.1, 20.0)), st.floats(0.0, 1.5), st.sampled_from([1.0, 1e-4, 1 / 3, 1e5]))
 def test_levels_of_the_most_information_per_cost_within_a_budget(case, share, unit):
     information, costs = case
     costs, budget = unit * costs, unit * float(between(costs, share))
