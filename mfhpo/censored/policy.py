@@ -26,8 +26,8 @@ from mfhpo._validation import (
     check_sequence,
 )
 from mfhpo.censored.gain import GainEstimates, Survival
-from mfhpo.censored.history import History
 from mfhpo.censored.limits import (
+    History,
     Refinement,
     SharedLimits,
     assumptions_in_words,

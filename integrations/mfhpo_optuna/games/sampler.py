@@ -150,18 +150,13 @@ class NashStudy(StudyExperiment):
         if not self.policy.has_seen:
             raise ValueError("no trial has given values yet.")
         space, names = self.trials.space, self.trials.kind.players.parameters
-        profile = {}
-        for name in names:
-            if name not in params:
-                raise ValueError(
-                    f"params must have the parameters {list(names)}, got {list(params)}."
-                )
-            profile[name] = space.place(name, params[name])
-            if profile[name] is None:
-                raise ValueError(
-                    f"params[{name!r}] must be within {space.distributions[name]}, got "
-                    f"{params[name]!r}."
-                )
+        given = {name: params[name] for name in names if name in params}
+        profile = {name: space.place(name, value) for name, value in given.items()}
+        if wrong := [name for name in names if profile.get(name) is None]:
+            raise ValueError(
+                f"params must have values of {list(names)} within the objective's ranges, got "
+                f"{dict(params)}; see {wrong[0]!r}."
+            )
         # Those with one value alone are no part of the policy's game.
         own = {name: profile[name] for name in self.policy.actions.parameters}
         return {

@@ -75,21 +75,15 @@ class TimeLimited:
     -----
     **What is recorded**, as user attributes of a trial: ``mfhpo:seconds``, what it took;
     ``mfhpo:censored_at``, the limit in seconds, if it was stopped, be it for its time or its
-    memory; ``mfhpo:memory_limit``, the limit in bytes, if it was stopped for its memory;
-    ``mfhpo:enforced_by``, if the sampler set a limit.
+    memory; ``mfhpo:memory_limit``, the limit in bytes, if it was stopped for its memory.
 
     **What the objective sees.** What it does to globals and to a study in memory changes a copy:
     use ``trial.set_user_attr(...)``. Threads of the objective may use its trial, its child
-    processes may not. `trial.study` can be read and stopped. Exceptions come out with their type
-    and traceback, or as the nearest of their classes that can be pickled. When the process ends by
-    itself, as by a segmentation fault or `sys.exit`, RuntimeError is raised and the trial FAILs.
+    processes may not. `trial.study` can be read and stopped. When the process ends by itself, as by
+    a segmentation fault or `sys.exit`, RuntimeError is raised and the trial FAILs.
 
-    **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna waits for
-    the running trials, at most until their limits; the second Ctrl-C ends the program.
-
-    **Memory** is measured every 50 ms, or more rarely where that takes long. On Linux memory that
-    several processes share is divided among them, and what a trial shares with this process does
-    not count; elsewhere it is the resident set size.
+    **Memory.** On Linux what several processes share is divided among them, and what a trial shares
+    with this process does not count; elsewhere it is the resident set size.
 
     **Start methods.** "fork" takes milliseconds and copies this process at the first trial. CUDA
     breaks if it was used here before, and so does libgomp (LightGBM, XGBoost, scikit-learn) if it

@@ -30,10 +30,8 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
 
     On top, the estimated gain of a trial over its time limit: for the recommended arm with its
     intervals as a band, and for the others with most trials as thin lines. The star is the
-    recommendation: the pair whose interval has the best worse end. Below, the estimated probability
-    of running beyond the limit.
-
-    The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
+    recommendation: the pair whose interval has the best worse end. The figure and the errors are as
+    for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
 
     Parameters
     ----------

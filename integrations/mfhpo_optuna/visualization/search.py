@@ -77,15 +77,11 @@ def _draw_others(figure: Any, known: StudyExperiment, others: Sequence[Evaluatio
 def _draw_answer(
     figure: Any, known: StudyExperiment, own: Sequence[Evaluation], state: str
 ) -> None:
-    look: dict[str, Any] = {"line": {"color": style.WINNER, "width": 2.5}, "legendgroup": "answer"}
-    # Replicates are no ladder: a line from one to the next would say that one leads to the other.
-    for again, symbol, mode in ((True, "diamond", "markers"), (False, "circle", "lines+markers")):
-        if shown := [e for e in own if e.is_replicate == again]:
-            marker = {"symbol": symbol, "size": 9, "color": style.WINNER}
-            is_named = not again or len(shown) == len(own)
-            name = f"{name_in_words(known.values_of(shown[0].arm).params, shown[0].arm)}, {state}"
-            named = {"name": name, "showlegend": is_named}
-            _draw(figure, known, shown, mode=mode, marker=marker, **named, **look)
+    if own:
+        symbols = ["diamond" if e.is_replicate else "circle" for e in own]
+        marker = {"symbol": symbols, "size": 9, "color": style.WINNER}
+        name = name_in_words(known.values_of(own[0].arm).params, own[0].arm)
+        _draw(figure, known, own, marker=marker, name=f"{name}, {state}")
 
 
 def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **look: Any) -> None:
@@ -97,7 +93,11 @@ def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **lo
         lines = [f"trial {e.trial}: {value}{purpose}", *([level] if level else [])]
         lines += style.params_lines(known.values_of(e.arm).params)
         texts.append(style.hover(lines))
-    points = {"x": [e.end for e in shown], "y": [e.value for e in shown], "text": texts}
+    points: dict[str, Any] = {
+        "x": [e.end for e in shown],
+        "y": [e.value for e in shown],
+        "text": texts,
+    }
     style.draw(figure, **points | look | _TOP)
 
 
