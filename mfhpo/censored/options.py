@@ -1,10 +1,4 @@
-"""The options of policies that choose time limits: typed and documented once, for every library.
-
-Two of them are charges: what consumed time costs, and what a trial without a result is fined. They
-are cost and penalty of Bengs and Hüllermeier ("Multi-Armed Bandits with Censored Consumption of
-Resources", Machine Learning 2023), Section 2: functions of seconds that do not decrease, in the
-unit of the reward.
-"""
+"""The options of policies that choose time limits: typed and documented once, for every library."""
 
 from __future__ import annotations
 

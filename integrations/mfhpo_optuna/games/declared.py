@@ -211,9 +211,7 @@ def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space
         if name not in asked:
             return (
                 f"{declared}, but the objective did not ask for it in trial {trial.number}; it "
-                f"asked for {sorted(asked)}. Suggest it in every trial, such as by "
-                f"trial.suggest_int({name!r}, ...), or do not declare it."
-                f"{did_you_mean(name, foreign)}"
+                f"asked for {sorted(asked)}.{did_you_mean(name, foreign)}"
             )
     if foreign:
         return unowned(trial, foreign, players, fidelity)

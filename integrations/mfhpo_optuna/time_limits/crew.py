@@ -191,7 +191,6 @@ class Crew:
                 f'level of a module, or use start_method="fork".'
             ) from problem.error()
         raise RuntimeError(
-            "the process that starts workers ended before it was ready; its own message is on "
-            'the standard error. With start_method="spawn" or "forkserver" the main module is '
-            'imported once more: begin the study below `if __name__ == "__main__":`.'
+            "the process that starts workers ended before it was ready (see the standard error). "
+            'Begin the study below `if __name__ == "__main__":`, or use start_method="fork".'
         )

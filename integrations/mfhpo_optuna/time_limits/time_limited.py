@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import re
 import signal
 import sys
 import threading
@@ -29,6 +28,7 @@ from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Answers, Done, Objective, Order, draw_seeds
 
 _START_METHODS = ("fork", "forkserver", "spawn")
+_WITH_OPENMP = {"lightgbm", "sklearn", "xgboost"}  # packages that may hang after a fork
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
 _DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
 _LOOK_FOR_PROGRAM = 1.0  # seconds after which to see whether the program still waits for us
@@ -159,7 +159,7 @@ class TimeLimited:
                 f"stopped after {end.seconds:.3g} s at its memory limit of "
                 f"{self._memory_limit:.4g} bytes; it held {end.how.used:.4g}"
             )
-        if self._suspects_fork and _uses_openmp():
+        if self._suspects_fork and not _WITH_OPENMP.isdisjoint(sys.modules):
             self._suspects_fork = False
             warnings.warn(
                 f"trial {trial.number}, the first one, was stopped at its limit. If it was not "
@@ -221,14 +221,6 @@ class TimeLimited:
                 stacklevel=3,
             )
         return math.inf
-
-
-def _uses_openmp() -> bool:
-    try:
-        with open("/proc/self/maps") as file:
-            return re.search(r"/lib(gomp|i?omp)[^/]*\.so", file.read()) is not None
-    except OSError:
-        return False
 
 
 def _how_it_ended(status: int | None) -> str:

@@ -43,7 +43,12 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
         line = {"color": style.QUIET, "width": 1.8, "shape": "hv"}
         steps = [*best, replace(best[-1], end=cost)]
         _draw(figure, known, steps, mode="lines", line=line, name=name)
-    _draw_answer(figure, known, own, "certified" if answer.certified else "recommended")
+    if own:
+        name = name_in_words(known.values_of(own[0].arm).params, own[0].arm)
+        name += ", certified" if answer.certified else ", recommended"
+        symbols = ["diamond" if e.is_replicate else "circle" for e in own]
+        marker = {"symbol": symbols, "size": 9, "color": style.WINNER}
+        _draw(figure, known, own, marker=marker, name=name)
     if failed := [e for e in evaluations if not e.has_value]:  # at the bad edge of the axis
         marker = {"symbol": "x-thin", "size": 7, "line": {"color": style.QUIET, "width": 1.5}}
         edge = [reach[0 if sign > 0.0 else 1]] * len(failed)
@@ -72,16 +77,6 @@ def _draw_others(figure: Any, known: StudyExperiment, others: Sequence[Evaluatio
     if again := [e for e in others if e.is_replicate]:
         marker = {"symbol": "diamond-open", "size": 7, "color": style.level_colour(0, 1)}
         _draw(figure, known, again, marker=marker, name="evaluated again")
-
-
-def _draw_answer(
-    figure: Any, known: StudyExperiment, own: Sequence[Evaluation], state: str
-) -> None:
-    if own:
-        symbols = ["diamond" if e.is_replicate else "circle" for e in own]
-        marker = {"symbol": symbols, "size": 9, "color": style.WINNER}
-        name = name_in_words(known.values_of(own[0].arm).params, own[0].arm)
-        _draw(figure, known, own, marker=marker, name=f"{name}, {state}")
 
 
 def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **look: Any) -> None:
