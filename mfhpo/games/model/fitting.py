@@ -240,9 +240,8 @@ class LearnedUtility:
         """Add an observation, or None for a failure, and fit the model again when it is time."""
         seen, known = self.seen, self.model.hyperparameters
         lengths = known.length_scales[-1]
-        before = seen.failures(lengths)
         seen.add(features, level, value)
-        if not seen.has_seen or (value is None and seen.failures(lengths) == before):
+        if not seen.has_seen:
             return
         observations = seen.observations(lengths)
         if not self._is_declared and len(seen) >= self._next_fit:
