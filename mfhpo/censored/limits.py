@@ -26,8 +26,6 @@ from mfhpo.racing.rule import Roster
 
 # The fewest durations that limits are derived from.
 _FEWEST_DURATIONS = 4
-# Pulls of each arm that may be stopped before limits are given up to be derived from durations.
-_TRIES = 3
 # The least limit that is derived, in seconds: a clock may measure 0.
 _SHORTEST = 1e-6
 # Quantiles of the first durations between which derived limits lie (Bengs and Hüllermeier 2023,
@@ -156,9 +154,8 @@ class SharedLimits:
     def find(self, history: History, active: IntArray) -> None:
         """Derive the limits if they are not known, equidistant over the first durations' quartiles.
 
-        Every active arm must have been tried, with enough durations. Where no pull ended, each arm
-        is tried again, and the limits go up from 0 to the one that stopped the pulls. They also do
-        if three quarters of the first pulls were stopped at `longest`.
+        Every active arm must have been tried, with enough durations. The limits go up from 0 if
+        three quarters of the first pulls were stopped at `longest`.
         """
         if self.known is not None or not len(active):
             return
@@ -170,14 +167,9 @@ class SharedLimits:
         if min(map(len, firsts)) < each:
             return
         chosen = np.concatenate(firsts)
-        if np.isfinite(seconds[chosen]).any():
-            first, last = np.quantile(ran[chosen], _QUANTILES)
-            if first >= self.longest:  # they say no more than that most pulls take longer
-                first = 0.0
-        elif min(np.bincount(arms)[active]) < _TRIES:
-            return
-        else:
-            first, last = 0.0, float(ran.max())
+        first, last = np.quantile(ran[chosen], _QUANTILES)
+        if first >= self.longest:  # they say no more than that most pulls take longer
+            first = 0.0
         if first == last:
             last = 2.0 * first
         last = max(min(last, self.longest), _SHORTEST)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -66,8 +65,6 @@ class TimeLimited:
 
     Raises
     ------
-    TypeError
-        If the objective cannot be pickled but must be.
     NotImplementedError
         On Windows: processes and their groups as here exist on POSIX systems only.
 
@@ -120,16 +117,6 @@ class TimeLimited:
         self._start_method = check_choice("start_method", start_method, _START_METHODS, " or None")
         self._warned = False
         self._suspects_fork = start_method == "fork"
-        if start_method != "fork":
-            try:
-                pickle.dumps(objective)
-            except Exception as error:
-                raise TypeError(
-                    f'start_method="{start_method}" sends the objective to a new process, but '
-                    f"{objective!r} cannot be pickled: {error}. Define it at the top level of a "
-                    f"module (no lambda, not replaced there by what time_limited returns), or use "
-                    f'start_method="fork".'
-                ) from error
         self._hire()
 
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:

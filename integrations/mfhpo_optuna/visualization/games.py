@@ -103,9 +103,7 @@ def _draw_slice(
     style.draw(figure, place, [0.0], marker=star, **recommended, **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
     scale = "category" if is_choice else "log" if is_log else "linear"
-    # As few ticks as a phone has room for.
-    ticks = {"dtick": 1} if is_log and values[-1] >= 10.0 * values[0] else {"nticks": 5}
-    figure.update_xaxes(title_text=style.literal(parameter), type=scale, **ticks, **panel)
+    figure.update_xaxes(title_text=style.literal(parameter), type=scale, nticks=5, **panel)
     figure.update_yaxes(zeroline=True, zerolinecolor=style.QUIET, zerolinewidth=1, **panel)
 
 

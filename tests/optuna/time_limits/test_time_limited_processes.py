@@ -74,8 +74,8 @@ def test_start_methods(start_method):
 
 
 def test_what_cannot_be_sent_to_a_new_process_is_explained():
-    with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*top level.*start_method=\"fork\""):
-        time_limited(lambda trial: 0.0, limit=1.0, start_method="spawn")
+    with pytest.raises(TypeError, match=r"(?s)cannot be sent.*top level.*start_method=\"fork\""):
+        run(lambda trial: 0.0, start_method="spawn")
 
 
 def test_a_forked_process_uses_processes_of_its_own():
