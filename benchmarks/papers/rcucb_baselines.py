@@ -15,7 +15,7 @@ from benchmarks.simulation.draws import Draw, Draws
 from benchmarks.simulation.rcucb_loop import Block
 from mfhpo.censored import Charge
 from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.history import History
+from mfhpo.censored.limits import History
 from mfhpo.censored.upper_bounds import FLOOR, LIMIT, PENALTY
 from mfhpo.knowledge.arrays import FloatArray
 

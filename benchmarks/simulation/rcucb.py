@@ -27,7 +27,7 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
     """
     rounds = check_count("rounds", rounds, 0)
     estimates = policy._known()
-    if policy.rewards.declared is None:
+    if policy.history.declared is None:
         raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
     if policy.horizon is not None:
         rounds = min(rounds, policy.horizon - policy.pulls)
@@ -75,5 +75,5 @@ def _note_plays(policy: CensoredPolicy, arms: IntArray, notes: FloatArray) -> No
     policy._known().kept.clear()
     seen = notes[~np.isnan(notes[:, 1]), 1]
     if seen.size:
-        policy.rewards.check(float(seen.min()), policy.labels)
-        policy.rewards.check(float(seen.max()), policy.labels)
+        policy.history.check(float(seen.min()), policy.labels)
+        policy.history.check(float(seen.max()), policy.labels)

@@ -2,7 +2,7 @@
 
 from mfhpo._validation.parameters import document
 from mfhpo.censored.gain import Survival
-from mfhpo.censored.options import Charge, Linear, par
+from mfhpo.censored.options import Charge, Linear
 from mfhpo.censored.policy import CensoredPolicy, Confidence
 from mfhpo.censored.rcucb import RCUCB, ZoomingRCUCB
 from mfhpo.knowledge.statistics import SurvivalPoint
@@ -18,7 +18,6 @@ __all__ = [
     "Survival",
     "SurvivalPoint",
     "ZoomingRCUCB",
-    "par",
 ]
 
 document(*map(globals().get, __all__))

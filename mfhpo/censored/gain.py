@@ -29,14 +29,8 @@ class GainEstimates:
 
     nu(i, tau) = E[(R - c(C)) 1{C <= tau}] + (low - lambda(tau)) P(C > tau), in the unit of the
     reward R, for an arm whose pull takes C seconds: a pull that is stopped is worth the lowest
-    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of Bengs and
-    Hüllermeier (2023).
-
-    `n_arms` have limits in seconds that increase, shape (m,). The `cost` is charged for the seconds
-    of a pull that ends in time, the `penalty` for the limit of one that does not, in the unit of
-    the reward. Rewards outside `reward_range` are taken for the nearest one inside. For these and
-    for `survival` see `mfhpo.censored.options.LimitOptions`. The `rule` is that which the estimates
-    serve, as far as it is not about the scale. ValueError or TypeError for what is none.
+    reward, `low`, minus the penalty (Eq. 2 for rewards in [0, 1]). Limits increase, shape (m,); for
+    other arguments see `mfhpo.censored.options.LimitOptions` and `CensoredPolicy`.
 
     Intervals of all pairs hold together, at all times, but with probability `delta`. Each arm has
     an equal share of it, and so have its limits, unless `parts` tells how many of the arm's share
@@ -80,10 +74,9 @@ class GainEstimates:
     def learn(
         self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
     ) -> None:
-        """Learn from pulls, arrays of shape (N,); infinite seconds where one was stopped.
+        """Learn from pulls, arrays of shape (N,), the last one played last.
 
-        `limits` are those under which they ran, infinite for none, chosen without knowing the
-        outcome. The last pull was played last.
+        Limits are infinite for none, and seconds where a pull was stopped.
         """
         stopped = np.isinf(seconds)
         gains = np.zeros(len(arms))

@@ -1,10 +1,11 @@
-"""Which time limits pulls may have, and what answers about them rest on, in words.
+"""The pulls so far, which time limits others may have, and what answers rest on, in words.
 
 Limits are given, or derived from first durations. Or those of each arm are split where it is played
 (z-RCUCB): Paper 004 (Bengs, Hüllermeier), Section 4 and Algorithm 1.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,8 +18,7 @@ from mfhpo._validation import (
     check_positive,
     shown,
 )
-from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.history import History, RewardRange
+from mfhpo.censored.gain import GainEstimates, check_range
 from mfhpo.censored.upper_bounds import is_refinable
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Labels
@@ -26,13 +26,107 @@ from mfhpo.racing.rule import Roster
 
 # The fewest durations that limits are derived from.
 _FEWEST_DURATIONS = 4
-# Pulls of each arm that may be stopped before limits are given up to be derived from durations.
-_TRIES = 3
 # The least limit that is derived, in seconds: a clock may measure 0.
 _SHORTEST = 1e-6
 # Quantiles of the first durations between which derived limits lie (Bengs and Hüllermeier 2023,
 # Section 5.2).
 _QUANTILES = (0.25, 0.75)
+
+
+class History:
+    """Arms, limits (infinite for none), rewards and seconds of all pulls, and the rewards' range.
+
+    A pull that was stopped has a reward of NaN and infinite seconds. The range is the `declared`
+    one, or that of the rewards so far.
+    """
+
+    def __init__(self, declared: tuple[float, float] | None = None) -> None:
+        self.declared = None if declared is None else check_range(declared)
+        self.arms: list[int] = []
+        self.limits: list[float] = []
+        self.rewards: list[float] = []
+        self.seconds: list[float] = []
+        self.n_censored = 0
+        self._lowest, self._highest = math.inf, -math.inf  # rewards
+        self._has_warned = False
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def add_all(self, arms: IntArray, notes: FloatArray) -> None:
+        """Add pulls: arms, shape (N,); limit, reward and seconds of each, shape (N, 3)."""
+        limits, rewards, seconds = notes.T
+        self.arms.extend(arms.tolist())
+        self.limits.extend(limits.tolist())
+        self.rewards.extend(rewards.tolist())
+        self.seconds.extend(seconds.tolist())
+        self.n_censored += int(np.isinf(seconds).sum())
+        seen = rewards[~np.isnan(rewards)]
+        if seen.size:
+            self._lowest = min(self._lowest, float(seen.min()))
+            self._highest = max(self._highest, float(seen.max()))
+
+    def arrays(self, arm: int | None = None) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Return arms, limits, rewards and seconds, of one arm or of all, each of shape (N,)."""
+        arms = np.array(self.arms, dtype=np.int64)
+        chosen = slice(None) if arm is None else arms == arm
+        floats = (np.array(values) for values in (self.limits, self.rewards, self.seconds))
+        limits, rewards, seconds = (values[chosen] for values in floats)
+        return arms[chosen], limits, rewards, seconds
+
+    def merge(self, arm: int, into: int) -> None:
+        """Let the pulls of an arm be those of another one."""
+        self.arms = [into if one == arm else one for one in self.arms]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range: the least and the largest reward."""
+        if self.declared is not None:
+            return self.declared
+        low, high = self._lowest, self._highest
+        if not low <= high:
+            return 0.0, 1.0
+        # One value alone has no range; any positive one will do until there are more.
+        half = 0.5 * max(1.0, abs(low))
+        return (low, high) if low < high else (low - half, high + half)
+
+    @property
+    def is_known(self) -> bool:
+        """True if the range is declared, or two different rewards were seen."""
+        return self.declared is not None or self._lowest < self._highest
+
+    def check(self, reward: float, labels: Labels) -> None:
+        """Warn of the first reward outside a declared range."""
+        if self.declared is None or self._has_warned or math.isnan(reward):
+            return
+        least, most = self.declared
+        if not least <= reward <= most:
+            self._has_warned = True
+            low, high = sorted(map(labels.value, self.declared))
+            warnings.warn(
+                f"a value of {labels.value(reward):g} lies outside reward_range=({low:g}, "
+                f"{high:g}): it counts as the nearest one inside, and so will others. Declare the "
+                f"range that values really have, or leave it out.",
+                stacklevel=4,
+            )
+
+    def in_words(self, labels: Labels) -> str:
+        """Return what the bounds suppose about the range."""
+        low, high = sorted(map(labels.value, self.bounds))
+        if self.declared is not None:
+            seen = [reward for reward in self.rewards if not math.isnan(reward)]
+            n = sum(not self.declared[0] <= reward <= self.declared[1] for reward in seen)
+            outside = f": contradicted by {n} of {len(seen)}, taken as the nearest value inside"
+            return f"rewards lie within the declared range {low:g} to {high:g}{outside * bool(n)}"
+        if self.is_known:
+            return (
+                f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "
+                f"that the bounds are approximate"
+            )
+        return (
+            "the range of the rewards is unknown, because no two different ones were seen: the "
+            "bounds mean nothing yet"
+        )
 
 
 class SharedLimits:
@@ -60,9 +154,8 @@ class SharedLimits:
     def find(self, history: History, active: IntArray) -> None:
         """Derive the limits if they are not known, equidistant over the first durations' quartiles.
 
-        Every active arm must have been tried, with enough durations. Where no pull ended, each arm
-        is tried again, and the limits go up from 0 to the one that stopped the pulls. They also do
-        if three quarters of the first pulls were stopped at `longest`.
+        Every active arm must have been tried, with enough durations. The limits go up from 0 if
+        three quarters of the first pulls were stopped at `longest`.
         """
         if self.known is not None or not len(active):
             return
@@ -74,14 +167,9 @@ class SharedLimits:
         if min(map(len, firsts)) < each:
             return
         chosen = np.concatenate(firsts)
-        if np.isfinite(seconds[chosen]).any():
-            first, last = np.quantile(ran[chosen], _QUANTILES)
-            if first >= self.longest:  # they say no more than that most pulls take longer
-                first = 0.0
-        elif min(np.bincount(arms)[active]) < _TRIES:
-            return
-        else:
-            first, last = 0.0, float(ran.max())
+        first, last = np.quantile(ran[chosen], _QUANTILES)
+        if first >= self.longest:  # they say no more than that most pulls take longer
+            first = 0.0
         if first == last:
             last = 2.0 * first
         last = max(min(last, self.longest), _SHORTEST)
@@ -123,11 +211,6 @@ class Refinement:
         n_arms = check_count("n_arms", n_arms, 1, MOST_ARMS)
         self.points = [np.array([longest]) for _ in range(n_arms)]
 
-    def begin(self, estimates: GainEstimates) -> None:
-        """Give arms their limits, before the estimates learn."""
-        for arm, limits in enumerate(self.points):
-            estimates.set_limits(arm, limits)
-
     def refine(self, estimates: GainEstimates, history: History) -> None:
         """Split the interval that was played last, if its gain is known well enough (Eq. 14)."""
         arm, point = estimates.latest
@@ -161,9 +244,9 @@ class Refinement:
         return parts
 
 
-def estimated_in_words(rewards: RewardRange, limits: SharedLimits) -> str:
+def estimated_in_words(history: History, limits: SharedLimits) -> str:
     """Name what the bounds rest on and was not declared."""
-    if rewards.declared is not None:
+    if history.declared is not None:
         return "the limits are estimated" if limits.n_derived else ""
     if limits.n_derived:
         return "the range of the values and the limits are estimated"
@@ -171,10 +254,10 @@ def estimated_in_words(rewards: RewardRange, limits: SharedLimits) -> str:
 
 
 def assumptions_in_words(
-    rewards: RewardRange, limits: SharedLimits, roster: Roster, labels: Labels
+    history: History, limits: SharedLimits, roster: Roster, labels: Labels
 ) -> tuple[str, ...]:
     """Return what an answer supposes."""
-    parts = [rewards.in_words(labels)]
+    parts = [history.in_words(labels)]
     if limits.n_derived and limits.known is not None:
         parts.append("limits derived from the first durations: the bounds are approximate")
     parts.append("pulls of an arm are alike: neither reward nor duration drifts")

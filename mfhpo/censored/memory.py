@@ -33,40 +33,35 @@ def memory_below(at_most: float = 0.0) -> int:
     """Return the bytes that the processes below this one hold, without what forks gave them.
 
     Memory that processes share is divided among them where the system tells it (Linux: the
-    proportional set size), and then what is shared with this process does not count. Elsewhere
-    shared memory counts for each of them, less what this process holds. A cheaper upper bound is
-    returned where it does not exceed `at_most`.
+    proportional set size); elsewhere it counts for each. A cheaper upper bound is returned where it
+    does not exceed `at_most`.
     """
-    own = os.getpid()
-    if not HAS_PROC:
-        table = _process_table()
-        held = sum(table[pid][1] for pid in _below(own, table))
-        return max(0, held - table[own][1])
-    tree = descendants(own)
-    resident = sum(map(_resident, tree))
-    if resident <= at_most:
-        return resident
-    # What this process has from those above it is shared as widely by those below it that were
-    # forked and execute the same program still; what they changed of it is their own.
-    inherited, _ = _shared_and_private(own)
-    program = _program(own)
-    total = 0
-    for pid in tree:
-        shared, private = _shared_and_private(pid)
-        if _program(pid) == program:
-            shared = max(0, shared - inherited)
-        total += shared + private
-    return total
+    return _held(os.getpid(), at_most, is_giver=True)
 
 
 def memory_of(pid: int, at_most: float = 0.0) -> int:
     """Return the bytes that a process holds with all below it (see `memory_below`)."""
-    if not HAS_PROC:
-        table = _process_table()
-        return sum(table[each][1] for each in (pid, *_below(pid, table)) if each in table)
-    tree = (pid, *descendants(pid))
+    return _held(pid, at_most, is_giver=False)
+
+
+def _held(pid: int, at_most: float, is_giver: bool) -> int:
+    """Return what a process holds with all below it, or only they, whom it has given memory."""
+    table = None if HAS_PROC else _process_table()
+    tree = ([] if is_giver else [pid]) + _below(pid, table)
+    if table is not None:
+        held = sum(table[each][1] for each in tree if each in table)
+        return max(0, held - table[pid][1]) if is_giver else held
     resident = sum(map(_resident, tree))
-    return resident if resident <= at_most else sum(map(sum, map(_shared_and_private, tree)))
+    if resident <= at_most:
+        return resident
+    # What a process has from those above it is shared as widely by those below it that were forked
+    # and execute the same program still; what they changed of it is their own.
+    given, program = (_shared_and_private(pid)[0], _program(pid)) if is_giver else (0, -1)
+    total = 0
+    for each in tree:
+        shared, private = _shared_and_private(each)
+        total += private + (max(0, shared - given) if _program(each) == program else shared)
+    return total
 
 
 def _below(pid: int, table: _Table | None) -> list[int]:

@@ -26,8 +26,8 @@ from mfhpo._validation import (
     check_sequence,
 )
 from mfhpo.censored.gain import GainEstimates, Survival
-from mfhpo.censored.history import History, RewardRange
 from mfhpo.censored.limits import (
+    History,
     Refinement,
     SharedLimits,
     assumptions_in_words,
@@ -111,10 +111,8 @@ class CensoredPolicy(Policy):
             delta=self.delta,
             parts=None if refinement is None else refinement.parts,
         )
-        self.history = History()
+        self.history = History(reward_range)
         """All pulls in the order in which they were told."""
-        self.rewards = RewardRange(reward_range, self.history)
-        """Least and largest reward."""
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
         self._roster = Roster(self.n_arms)
@@ -227,11 +225,11 @@ class CensoredPolicy(Policy):
             pulls=self.pulls,
             survivors=tuple(self.active.tolist()),
             compared=self.n_arms - int((roster.withdrawn | roster.merged).sum()),
-            assumptions=assumptions_in_words(self.rewards, self._limits, roster, self.labels),
+            assumptions=assumptions_in_words(self.history, self._limits, roster, self.labels),
             limit=limit,
             survival=curve,
             censored=self.n_censored / max(1, self.pulls),
-            estimated=estimated_in_words(self.rewards, self._limits),
+            estimated=estimated_in_words(self.history, self._limits),
         )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
@@ -304,7 +302,7 @@ class CensoredPolicy(Policy):
     @property
     def reward_range(self) -> tuple[float, float]:
         """Least and largest reward: declared, or seen so far."""
-        return self.rewards.bounds
+        return self.history.bounds
 
     @property
     def active(self) -> IntArray:
@@ -344,7 +342,7 @@ class CensoredPolicy(Policy):
         scale, known = self.reward_range, self._estimates
         arms, note = np.array([arm]), np.array([[limit, reward, seconds]])
         self.history.add_all(arms, note)
-        self.rewards.check(reward, self.labels)
+        self.history.check(reward, self.labels)
         if known is None or self.reward_range != scale:
             self._retell()  # with limits, or on another scale
             return
@@ -373,7 +371,8 @@ class CensoredPolicy(Policy):
             return
         estimates = self._make_estimates(self.n_arms, limits, reward_range=self.reward_range)
         if self._refinement is not None:
-            self._refinement.begin(estimates)
+            for arm, points in enumerate(self._refinement.points):
+                estimates.set_limits(arm, points)
             self._set_level(estimates)
         estimates.learn(*self.history.arrays())
         for arm in np.flatnonzero(~self._roster.active).tolist():

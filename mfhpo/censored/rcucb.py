@@ -36,33 +36,28 @@ class RCUCB(CensoredPolicy):
 
     ``"kl"``
         The largest mean that empirical likelihood leaves possible for the gain of a pull at tau, at
-        the level alpha log t / N(i, tau). It uses only pulls that tell all of tau; no estimate of
-        survival enters. For gains on finitely many values it fails in round t with probability 1 /
-        t up to logarithms, and regret is asymptotically the least of a consistent rule that does
-        not share between limits (Cappé and others 2013, with log log t more). The bins in which
-        gains are kept make it a little wider.
+        the level alpha log t / N(i, tau), by pulls that tell all of tau. For gains on finitely many
+        values, regret is asymptotically the least of a consistent rule that does not share between
+        limits (Cappé and others 2013, with log log t more).
     ``"kl+"``
         The same at the level alpha log(t / N(i, tau)), the default, as in KL-UCB+ (Garivier and
-        Cappé 2011): hardly wider than the mean for what was played often. That it is asymptotically
-        as good is proven for one-parameter families (Honda 2019), not for this one. In the
-        benchmarks its regret is below that of "kl" everywhere.
+        Cappé 2011; Honda 2019 for one-parameter families). In the benchmarks its regret is below
+        that of "kl" everywhere.
     ``"bernstein"``
         Mean of the same gains + sqrt(2 V alpha log t / N) + 3 w alpha log t / N with their variance
-        V and width w (Audibert, Munos, Szepesvári 2009): in round t it fails with probability 3
-        t^(-alpha) for a given N.
+        V and width w (Audibert, Munos, Szepesvári 2009).
     ``"printed"``
         The estimate + sqrt(2 alpha log t / N(i, tau)) + lambda(tau) sqrt(2 alpha log t / N(i, 0)):
-        Proposition 1, which holds for alpha > 1, rewards minus costs within a range of 1, and where
-        every pull tells whether it ran beyond tau.
+        Proposition 1, for alpha > 1, and where every pull tells whether it ran beyond tau.
     ``"published curves"``
-        The same without the last term: what the published figures were made with. It is no bound
-        where the penalty is large.
+        The same without the last term, as in the published figures. It is no bound where the
+        penalty is large.
 
     With a range or limits that were found out and not declared, none of them holds strictly.
     Intervals of answers are by empirical likelihood in all cases. Where several pulls run at once,
-    the quick ones come back first. Until the others have, estimates and intervals lean towards
-    them. With 16 workers and 150 pulls, most intervals missed for pairs whose pulls either end at
-    once or run to the limit.
+    the quick ones come back first, and estimates and intervals lean towards them: with 16 workers
+    and 150 pulls, most intervals missed for pairs whose pulls either end at once or run to the
+    limit.
 
     Examples
     --------
@@ -99,10 +94,8 @@ class ZoomingRCUCB(CensoredPolicy):
     lower one; the pair with the largest upper bound plus what the gain may differ within its
     interval is played (Eq. 13). Once the bound is narrower than that, the interval is split into
     equal parts (Eq. 14), and what is known about the new limits is taken from all earlier pulls.
-
-    Differences to Algorithm 1: only the limit that was played is split, not the lower ones. The
-    answer is the pair with the best lower bound. The finest one may have been split early for its
-    width, and be far from the best.
+    Other than in Algorithm 1, only the limit that was played is split, not the lower ones, and the
+    answer is the pair with the best lower bound.
 
     Parameters
     ----------
@@ -121,9 +114,7 @@ class ZoomingRCUCB(CensoredPolicy):
     confidence
         See `CensoredPolicy`. "kl+" is refused.
     delta
-        Probability with which a bound may fail within the horizon, in (0, 1); also for the
-        intervals of gains in the answers, and again for those of survival. Approximate if
-        `reward_range` is None.
+        Probability with which a bound may fail within the horizon, in (0, 1); also as in `RCUCB`.
     horizon
         Number of rounds T, after which the policy is finished. None: it never finishes, and T is
         doubled whenever it is reached; what was learned is kept.

@@ -147,9 +147,7 @@ def highest_mean(
 
     It is the largest mean of a distribution q on values up to the top with KL(p, q) at most the
     level, for the observed p (Cappé et al., "Kullback-Leibler upper confidence bounds for optimal
-    sequential allocation", Annals of Statistics 2013). Spreading an observation over two values
-    with the same mean, as the bins do, only raises it. Weights and values have shape (n, C); tops
-    and levels (n,).
+    sequential allocation", Annals of Statistics 2013). Weights and values have shape (n, C).
     """
     shares = weights / totals[:, None]
     # What lies at the top is taken to lie just below, so that nothing is divided by 0.
@@ -276,10 +274,9 @@ def choose(
 ) -> tuple[int, float]:
     """Return the allowed arm and its limit with the highest upper bound (Eq. 12 and 13).
 
-    The arms and limits of pulls under way narrow bounds as if they came out like earlier ones, so
-    that workers spread. Among equal pairs, the `latest` one goes on. An arm whose first pulls are
-    all under way has no bound. It is played again after four rounds for each arm and whenever the
-    rounds have doubled, so that one pull that is slow cannot keep it out of the race.
+    Pulls under way narrow bounds as if they came out like earlier ones, so that workers spread.
+    Among equal pairs, the `latest` one goes on. An arm whose first pulls are all under way is
+    played again after four rounds for each arm and whenever the rounds have doubled.
     """
     counts, limits = tallies.cells[..., COUNT], tallies.cells[..., LIMIT]
     points = np.where(allowed, tallies.points, 0)

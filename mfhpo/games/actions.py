@@ -27,21 +27,16 @@ _SHARES = (-1.0, -0.5, 0.5, 1.0)  # of a distance, by which actions near others 
 class Actions:
     """The parameters of all players, by name, and which profiles are looked at.
 
-    Raises ValueError if there is no player, a player has no parameter, or two have the same one.
-    The seed is that of quasi-random profiles. Profiles are points of the unit cube: arrays of them
-    have the shape (n, number of parameters).
+    Profiles are points of the unit cube, arrays of shape (n, number of parameters). The seed is
+    that of quasi-random ones.
     """
 
     def __init__(self, players: Mapping[str, Mapping[str, Numeric | OneOf]], seed: int = 0) -> None:
         right = "a dictionary of each player's parameters, as {player: {name: Numeric()}}"
         check_instance("players", players, Mapping, right)
-        if not players:
-            raise ValueError("players must not be empty; give at least one, with its parameters.")
         owners: dict[str, str] = {}
         for player, own in players.items():
             check_instance(f"players[{player!r}]", own, Mapping, "a dictionary of its parameters")
-            if not own:
-                raise ValueError(f"players[{player!r}] has no parameters; leave the player out.")
             for name, parameter in own.items():
                 check_instance(
                     f"players[{player!r}]", parameter, Numeric | OneOf, "Numeric or OneOf"
@@ -52,6 +47,8 @@ class Actions:
                         f"each must have one owner."
                     )
                 owners[name] = player
+        if not (players and all(players.values())):
+            raise ValueError("players must not be empty, and each must have a parameter.")
         self.players = tuple(players)
         self.parameters = {name: own[name] for own in players.values() for name in own}
         self.space = SearchSpace(self.parameters)

@@ -77,21 +77,15 @@ class GameFidelity:
         self.fidelities = tuple(map(as_fidelity, listed))
         if any(fidelity.costs == "measured" for fidelity in self.fidelities):
             raise ValueError(
-                "costs='measured' cannot be had for games: what a query will cost must be known "
-                "before it is made. Give costs=[...], such as seconds that were measured before."
+                "costs='measured' cannot be had for games: give costs=[...], such as seconds that "
+                "were measured before."
             )
         self.names = tuple(fidelity.name for fidelity in self.fidelities)
-        for position, name in enumerate(self.names):
-            owner = players.owners.get(name)
-            if owner is not None:
+        for name in self.names:
+            if name in players.owners or self.names.count(name) > 1:
                 raise ValueError(
-                    f"fidelity={name!r} is the sampler's to decide, but {owner!r} owns a parameter "
-                    f"of that name; leave it out of players[{owner!r}]."
-                )
-            if name in self.names[:position]:
-                raise ValueError(
-                    f"fidelity has {name!r} for several players; one run serves them all then: "
-                    f"give fidelity={name!r}."
+                    f"fidelity={name!r} is the sampler's to decide: leave it out of players, and "
+                    f"give fidelity={name!r} where one run serves all of them."
                 )
 
     def levels(
@@ -132,9 +126,8 @@ class GameFidelity:
         without = [fidelity.name for fidelity in self.fidelities if fidelity.costs is None]
         if without and len(set(by_fidelity)) > 1:
             raise ValueError(
-                f"the levels of {without} differ from those of other players and do not say what "
-                f"they cost; give Fidelity(name, levels=[...], costs=[...]) for each player, with "
-                f"costs in the unit of the budget."
+                f"the levels of {without} differ from those of other players: give "
+                f"Fidelity(name, levels=[...], costs=[...]), with costs in the unit of the budget."
             )
         return dict(zip(self._players, by_fidelity, strict=True))
 
@@ -211,9 +204,7 @@ def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space
         if name not in asked:
             return (
                 f"{declared}, but the objective did not ask for it in trial {trial.number}; it "
-                f"asked for {sorted(asked)}. Suggest it in every trial, such as by "
-                f"trial.suggest_int({name!r}, ...), or do not declare it."
-                f"{did_you_mean(name, foreign)}"
+                f"asked for {sorted(asked)}.{did_you_mean(name, foreign)}"
             )
     if foreign:
         return unowned(trial, foreign, players, fidelity)
@@ -227,10 +218,10 @@ def unowned(
 ) -> str:
     """Return a sentence that says which suggested parameters nobody owns."""
     known = [*players.parameters, *fidelity.names]
+    owned = {player: list(own) for player, own in players.owned.items()}
     return (
         f"the objective suggests {', '.join(map(repr, names))} in trial {trial.number}, which no "
-        f"player owns; players={ {player: list(own) for player, own in players.owned.items()} }. "
-        f"Give it to one of them, or set it without suggesting it.{did_you_mean(names[0], known)}"
+        f"player owns; players={owned}.{did_you_mean(names[0], known)}"
     )
 
 

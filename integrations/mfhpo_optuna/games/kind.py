@@ -43,11 +43,7 @@ class GameKind(Kind):
         self.budget = check_positive("budget", budget)
         self.probability = check_probability("probability", probability)
         beta = check_positive("beta", beta)
-        if check_flag("averaging", averaging) and not self.measured.fidelities:
-            raise ValueError(
-                "averaging=True says how the levels of a fidelity differ, but there is none; leave "
-                "it out."
-            )
+        averaging = check_flag("averaging", averaging)
         self._options = {"beta": beta, "probability": self.probability, "averaging": averaging}
         levels = self.measured.levels({})
         if levels is not None:
@@ -111,9 +107,8 @@ class GameKind(Kind):
         if n_failed >= max(_MANY, _OFTEN * n_told):
             known.trials.warn(
                 "failures",
-                f"{n_failed} of {n_told} trials gave a player no value (they failed, were pruned "
-                f"or returned what is no number) and were paid for out of the budget; see their "
-                f"errors, and mend the objective or narrow the ranges.",
+                f"{n_failed} of {n_told} trials gave a player no value and were paid for out of "
+                f"the budget; see their errors, and mend the objective or narrow the ranges.",
             )
 
     def progress(self, known: StudyExperiment) -> Progress:

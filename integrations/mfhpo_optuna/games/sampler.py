@@ -150,18 +150,13 @@ class NashStudy(StudyExperiment):
         if not self.policy.has_seen:
             raise ValueError("no trial has given values yet.")
         space, names = self.trials.space, self.trials.kind.players.parameters
-        profile = {}
-        for name in names:
-            if name not in params:
-                raise ValueError(
-                    f"params must have the parameters {list(names)}, got {list(params)}."
-                )
-            profile[name] = space.place(name, params[name])
-            if profile[name] is None:
-                raise ValueError(
-                    f"params[{name!r}] must be within {space.distributions[name]}, got "
-                    f"{params[name]!r}."
-                )
+        given = {name: params[name] for name in names if name in params}
+        profile = {name: space.place(name, value) for name, value in given.items()}
+        if wrong := [name for name in names if profile.get(name) is None]:
+            raise ValueError(
+                f"params must have values of {list(names)} within the objective's ranges, got "
+                f"{dict(params)}; see {wrong[0]!r}."
+            )
         # Those with one value alone are no part of the policy's game.
         own = {name: profile[name] for name in self.policy.actions.parameters}
         return {
@@ -184,10 +179,9 @@ class NashSampler(StudySampler):
     players would agree on if agreements could be enforced.
 
     Parameters and ranges are learned from the objective: trials are random until one has told all
-    of them. Each trial evaluates one profile. When the budget is spent, the study stops. All trials
-    at one of the levels are learned from and paid for, also those of another sampler. A trial that
-    fails alone is no observation. Where one failed again, or two near each other, and none near
-    them gave values, each player is taken to have got the worst that was seen of it. No guarantee
+    of them. When the budget is spent, the study stops. All trials at one of the levels are learned
+    from and paid for, also those of another sampler. A trial that fails alone is no observation;
+    failures that repeat, or lie near each other, count as each player's worst value. No guarantee
     is made: intervals are those of a model that was fitted.
 
     Parameters
@@ -255,19 +249,17 @@ class NashSampler(StudySampler):
     def equilibrium(self, study: optuna.Study) -> StudyEquilibrium:
         """Return the profile from which players are believed to gain least by deviating.
 
-        It can be asked for at any time, and of any study whose trials have the parameters: one that
-        was run with this sampler, or with one made with the same arguments. Raises ValueError for a
-        study of another game.
+        It can be asked for at any time, and of any study whose trials have the parameters.
+        Raises ValueError for a study of another game.
         """
         return self.recommendation(study)
 
     def deviations(self, study: optuna.Study, params: Mapping[str, Any]) -> dict[str, Deviation]:
         """Return what each player may gain by deviating alone from any profile, and where to.
 
-        Ask it of the parameters that are in use, or of those that players have agreed on: all
-        players', as in a trial; others, such as fidelities, are ignored. Raises ValueError if the
-        study is of another game, parameters are missing or out of range, or no trial has given
-        values yet.
+        Ask it of the parameters that are in use, or of those that players have agreed on, as in a
+        trial. Raises ValueError if the study is of another game, parameters are missing or out of
+        range, or no trial has given values yet.
         """
         check_instance("params", params, Mapping, "a dictionary of parameters")
         with self._studies.lock:

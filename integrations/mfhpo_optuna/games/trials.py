@@ -199,8 +199,7 @@ class GameTrials(Translation):
             self.warn(
                 "outside",
                 f"trial {trial.number} was evaluated at {trial.params}, which is outside the "
-                f"ranges of the objective{levels}: it does not count, nor do others like it. "
-                f"Enqueue values that the sampler itself could choose.",
+                f"ranges of the objective{levels}: it does not count, nor do others like it.",
             )
         else:
             return False

@@ -235,7 +235,7 @@ class LimitKind(Kind):
 
     def sure_value(self, known: StudyExperiment, bound: float) -> float | None:
         """Return what the leader gains at least; None while the range of the values is unknown."""
-        if not known.policy.rewards.is_known:
+        if not known.policy.history.is_known:
             return None  # the bound means nothing
         # A range that was seen so far may be too narrow at first.
         is_declared = self.options["reward_range"] is not None
@@ -245,7 +245,7 @@ class LimitKind(Kind):
         """Return why there is no answer at the end, and what to do; "" if there is one."""
         if answer.arm is None:
             return f"{answer.reason}. Mend the objective."
-        if known.policy.rewards.is_known:
+        if known.policy.history.is_known:
             return ""
         return (
             "the range of the values is unknown, because no two different ones were seen. Declare "

@@ -164,34 +164,43 @@ class Crew:
     def _start_warden(self, objective: Objective) -> socket.socket:
         ours, theirs = private_pair()
         with theirs:
-            if self._start_method == "fork":
-                flush_output()
-                self._warden = begin_process(
-                    lambda: warden.guard(theirs, objective, self._memory_limit)
-                )
-            else:
-                context: Any = get_context(self._start_method)
-                arguments = (theirs, pickle.dumps(objective), self._memory_limit)
-                self._warden = process = context.Process(
-                    target=warden.guard_unpickled, args=arguments, daemon=False
-                )
-                process.start()
+            self._warden = self._begin_warden(theirs, objective)
+        problem: Any
         try:
             problem = Channel(ours).receive()
         except EOFError:
-            problem = EOFError
+            problem = RuntimeError(
+                "the process that starts workers ended before it was ready (see the standard "
+                'error). Begin the study below `if __name__ == "__main__":`, or use '
+                'start_method="fork".'
+            )
         if problem is None:
             return ours
         ours.close()
         self._end()
         if isinstance(problem, PackedError):
-            raise TypeError(
-                f"objective {objective!r} cannot be loaded in a new process "
-                f'(start_method="{self._start_method}"): {problem.message}. Define it at the top '
-                f'level of a module, or use start_method="fork".'
-            ) from problem.error()
-        raise RuntimeError(
-            "the process that starts workers ended before it was ready; its own message is on "
-            'the standard error. With start_method="spawn" or "forkserver" the main module is '
-            'imported once more: begin the study below `if __name__ == "__main__":`.'
+            raise _no_use(objective, problem.message) from problem.error()
+        raise problem
+
+    def _begin_warden(self, end: socket.socket, objective: Objective) -> int | BaseProcess:
+        if self._start_method == "fork":
+            flush_output()
+            return begin_process(lambda: warden.guard(end, objective, self._memory_limit))
+        try:
+            arguments = (end, pickle.dumps(objective), self._memory_limit)
+        except Exception as error:
+            raise _no_use(objective, str(error)) from error
+        context: Any = get_context(self._start_method)
+        process: BaseProcess = context.Process(
+            target=warden.guard_unpickled, args=arguments, daemon=False
         )
+        process.start()
+        return process
+
+
+def _no_use(objective: Objective, why: str) -> TypeError:
+    return TypeError(
+        f"objective {objective!r} cannot be sent to a new process: {why}. Define it at the top "
+        f"level of a module (no lambda, not replaced there by what time_limited returns), or use "
+        f'start_method="fork".'
+    )

@@ -7,10 +7,10 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 
-from mfhpo.censored.memory import HAS_PROC, children_of, descendants
+from mfhpo.censored.memory import descendants
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 
@@ -49,15 +49,6 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def end_strays(known: Collection[int]) -> None:
-    """Kill the children of this process but those `known` to it, and what is below them."""
-    for child in children_of(os.getpid()) if HAS_PROC else ():
-        if child not in known:
-            for pid in (child, *descendants(child)):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-
-
 def end_all(within: float) -> None:
     """Kill everything below this process, and wait `within` so many seconds for its end."""
     give_up_at = time.monotonic() + within
@@ -72,7 +63,7 @@ def end_all(within: float) -> None:
         pause = min(2.0 * pause, 0.02)
 
 
-def reap(noted: Callable[[int, int], None] = lambda pid, status: None) -> bool:
+def reap(noted: dict[int, int] | None = None) -> bool:
     """Take in ended children, `noted` with their wait statuses; return whether others run."""
     while True:
         try:
@@ -81,7 +72,8 @@ def reap(noted: Callable[[int, int], None] = lambda pid, status: None) -> bool:
             return False
         if not pid:
             return True
-        noted(pid, status)
+        if noted is not None:
+            noted[pid] = status
 
 
 def reap_one(pid: int, within: float) -> None:

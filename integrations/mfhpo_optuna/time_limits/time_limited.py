@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
-import re
 import signal
 import sys
 import threading
@@ -29,6 +27,7 @@ from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Answers, Done, Objective, Order, draw_seeds
 
 _START_METHODS = ("fork", "forkserver", "spawn")
+_WITH_OPENMP = {"lightgbm", "sklearn", "xgboost"}  # packages that may hang after a fork
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
 _DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
 _LOOK_FOR_PROGRAM = 1.0  # seconds after which to see whether the program still waits for us
@@ -66,8 +65,6 @@ class TimeLimited:
 
     Raises
     ------
-    TypeError
-        If the objective cannot be pickled but must be.
     NotImplementedError
         On Windows: processes and their groups as here exist on POSIX systems only.
 
@@ -75,21 +72,15 @@ class TimeLimited:
     -----
     **What is recorded**, as user attributes of a trial: ``mfhpo:seconds``, what it took;
     ``mfhpo:censored_at``, the limit in seconds, if it was stopped, be it for its time or its
-    memory; ``mfhpo:memory_limit``, the limit in bytes, if it was stopped for its memory;
-    ``mfhpo:enforced_by``, if the sampler set a limit.
+    memory; ``mfhpo:memory_limit``, the limit in bytes, if it was stopped for its memory.
 
     **What the objective sees.** What it does to globals and to a study in memory changes a copy:
     use ``trial.set_user_attr(...)``. Threads of the objective may use its trial, its child
-    processes may not. `trial.study` can be read and stopped. Exceptions come out with their type
-    and traceback, or as the nearest of their classes that can be pickled. When the process ends by
-    itself, as by a segmentation fault or `sys.exit`, RuntimeError is raised and the trial FAILs.
+    processes may not. `trial.study` can be read and stopped. When the process ends by itself, as by
+    a segmentation fault or `sys.exit`, RuntimeError is raised and the trial FAILs.
 
-    **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna waits for
-    the running trials, at most until their limits; the second Ctrl-C ends the program.
-
-    **Memory** is measured every 50 ms, or more rarely where that takes long. On Linux memory that
-    several processes share is divided among them, and what a trial shares with this process does
-    not count; elsewhere it is the resident set size.
+    **Memory.** On Linux what several processes share is divided among them, and what a trial shares
+    with this process does not count; elsewhere it is the resident set size.
 
     **Start methods.** "fork" takes milliseconds and copies this process at the first trial. CUDA
     breaks if it was used here before, and so does libgomp (LightGBM, XGBoost, scikit-learn) if it
@@ -126,16 +117,6 @@ class TimeLimited:
         self._start_method = check_choice("start_method", start_method, _START_METHODS, " or None")
         self._warned = False
         self._suspects_fork = start_method == "fork"
-        if start_method != "fork":
-            try:
-                pickle.dumps(objective)
-            except Exception as error:
-                raise TypeError(
-                    f'start_method="{start_method}" sends the objective to a new process, but '
-                    f"{objective!r} cannot be pickled: {error}. Define it at the top level of a "
-                    f"module (no lambda, not replaced there by what time_limited returns), or use "
-                    f'start_method="fork".'
-                ) from error
         self._hire()
 
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
@@ -165,7 +146,7 @@ class TimeLimited:
                 f"stopped after {end.seconds:.3g} s at its memory limit of "
                 f"{self._memory_limit:.4g} bytes; it held {end.how.used:.4g}"
             )
-        if self._suspects_fork and _uses_openmp():
+        if self._suspects_fork and not _WITH_OPENMP.isdisjoint(sys.modules):
             self._suspects_fork = False
             warnings.warn(
                 f"trial {trial.number}, the first one, was stopped at its limit. If it was not "
@@ -227,14 +208,6 @@ class TimeLimited:
                 stacklevel=3,
             )
         return math.inf
-
-
-def _uses_openmp() -> bool:
-    try:
-        with open("/proc/self/maps") as file:
-            return re.search(r"/lib(gomp|i?omp)[^/]*\.so", file.read()) is not None
-    except OSError:
-        return False
 
 
 def _how_it_ended(status: int | None) -> str:

@@ -59,19 +59,17 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: float | N
     _begin_to_guard(lifeline)
     with lifeline:
         Channel(lifeline).send(None)
-        keepers: set[int] = set()
         while os.getppid() == parent:
             ready = wait([lifeline], _LOOK_AT_KEEPERS)
-            processes.reap(lambda pid, status: keepers.discard(pid))
-            processes.end_strays(keepers)  # of a keeper that was killed from outside
+            processes.reap()
             if ready:
                 order, handles, _, _ = socket.recv_fds(lifeline, 1, 2)
                 if not order:
                     break
                 control, calls = (socket.socket(fileno=handle) for handle in handles)
                 with control, calls:
-                    kept = partial(_keep, control, calls, objective, memory_limit, own)
-                    keepers.add(processes.begin_process(kept))
+                    keep = partial(_keep, control, calls, objective, memory_limit, own)
+                    processes.begin_process(keep)
     give_up_at = time.monotonic() + _LET_KEEPERS_END
     while processes.reap() and time.monotonic() < give_up_at:
         time.sleep(0.001)
@@ -109,7 +107,7 @@ def _keep(
             while end is None and os.getppid() == warden:
                 asked = bool(wait([control], _LOOK_AT_WORKER))
                 ended: dict[int, int] = {}
-                processes.reap(ended.__setitem__)
+                processes.reap(ended)
                 if worker in ended:
                     end = Exited(ended[worker])
                 elif asked and not control.recv(1):

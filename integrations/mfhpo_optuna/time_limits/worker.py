@@ -135,22 +135,20 @@ class Answers:
 
     def __init__(self, trial: BaseTrial) -> None:
         self._trial = trial
-        self._sampled: set[str | None] = set()
-        self._has_failed = False  # the trial's storage, before
+        self._spared: set[object] = set()  # for what time was spared already
 
     def to(self, call: Call) -> Answer:
-        """Answer one call."""
-        suggested = call.arguments[0] if call.arguments else call.options.get("name")
-        wanted = suggested if call.name.startswith("suggest_") else None  # None: all parameters
-        samples = call.name == "relative_params" or call.name.startswith("suggest_")
-        samples &= isinstance(wanted, str | None) and wanted not in self._sampled
-        if samples:
-            self._sampled.add(wanted)
+        """Answer one call; the first suggestion of a parameter and the first failure take time."""
+        took: object = None
+        if call.name == "relative_params" or call.name.startswith("suggest_"):
+            took = call.name, *map(str, call.arguments[:1]), str(call.options.get("name"))
         began, outcome = time.monotonic(), self._done(call)
-        fails = isinstance(outcome, PackedError) and outcome.of_storage
-        spared = samples or (fails and not self._has_failed)
-        self._has_failed |= fails
-        return Answer(outcome, time.monotonic() - began if spared else 0.0)
+        if isinstance(outcome, PackedError):
+            took = "storage" if outcome.of_storage else took
+        if took is None or took in self._spared:
+            return Answer(outcome, 0.0)
+        self._spared.add(took)
+        return Answer(outcome, time.monotonic() - began)
 
     def _done(self, call: Call) -> Outcome:
         trial = self._trial

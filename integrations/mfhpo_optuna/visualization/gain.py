@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,10 +29,8 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
 
     On top, the estimated gain of a trial over its time limit: for the recommended arm with its
     intervals as a band, and for the others with most trials as thin lines. The star is the
-    recommendation: the pair whose interval has the best worse end. Below, the estimated probability
-    of running beyond the limit.
-
-    The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
+    recommendation: the pair whose interval has the best worse end. The figure and the errors are as
+    for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
 
     Parameters
     ----------
@@ -48,17 +45,13 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     counts = {arm: known.policy.summary(arm)[0] for arm in known.policy.active.tolist()}
     others = [arm for arm, count in counts.items() if count and arm != answer.arm]
     others.sort(key=lambda arm: -counts[arm])
-    shown = [answer.arm, *others[: len(style.SEVERAL)]]
-    best, *rest = [_curve(known, answer, arm) for arm in shown]
     panels = sum(_HEIGHTS) + _GAP
     figure = style.new_figure(
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
     )
-    for curve, colour in zip(rest, style.SEVERAL, strict=False):
-        _draw_arm(figure, curve, colour, 1.3)
-    band = [(at, *ends) for at, _, ends in best.gains if math.isfinite(ends[1] - ends[0])]
-    style.ribbon(figure, band, style.WINNER, **_TOP)
-    _draw_arm(figure, best, style.WINNER, 3.0)
+    for arm, colour in zip(others, style.SEVERAL, strict=False):
+        _draw_arm(figure, known, answer, arm, colour, 1.3)
+    _draw_arm(figure, known, answer, answer.arm, style.WINNER, 3.0)
     lines = style.answer_title(answer)
     star = {"symbol": "star", "size": 18, "color": style.WINNER}
     at, gain = [answer.limit], [answer.gain]
@@ -79,45 +72,29 @@ def plot_gain(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     return figure
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """One configuration over its limits."""
-
-    name: str
-    gains: list[tuple[float, float, tuple[float, float]]]  # limit, gain, interval where known
-    survival: list[tuple[float, float]]  # limit, probability to run beyond it
-
-
-def _curve(known: StudyExperiment, answer: Answer, arm: int) -> _Curve:
+def _draw_arm(
+    figure: Any, known: StudyExperiment, answer: Answer, arm: int, colour: str, width: float
+) -> None:
     policy, sign = known.policy, known.sign
     limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
     limits = [] if limits is None else np.asarray(limits).tolist()
-    gains = []
-    for place, gain in enumerate((sign * policy.estimate(arm)).tolist()):
-        if not math.isnan(gain):
-            low, high = sorted(sign * end for end in policy.interval(arm, place))
-            gains.append((limits[place], gain, (low, high)))
-    survival = policy.survival(arm).tolist()
+    shares, gains = policy.survival(arm).tolist(), (sign * policy.estimate(arm)).tolist()
+    ends = [sorted(sign * end for end in policy.interval(arm, at)) for at in range(len(limits))]
     if arm == answer.arm:
-        survival = [point.probability for point in answer.survival]
-    name = name_in_words(known.values_of(arm).params, arm)
-    return _Curve(name, gains, list(zip(limits, survival, strict=True)))
-
-
-def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
-    label = curve.name
+        shares = [point.probability for point in answer.survival]
+        band = [at for at, (low, high) in enumerate(ends) if math.isfinite(high - low)]
+        style.ribbon(figure, [(limits[at], *ends[at]) for at in band], colour, **_TOP)
+    label = name_in_words(known.values_of(arm).params, arm)
     common = {"legendgroup": label, "line": {"color": colour, "width": width}}
     look: dict[str, Any] = {
         "name": label,
         "mode": "lines+markers",
         "marker": {"color": colour, "size": 3.0 + 1.5 * width},
         "text": [
-            style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {style.between(interval)}"])
-            for limit, gain, interval in curve.gains
+            style.hover([f"{label} with {limit:.4g} s", f"{gain:.4g} {style.between((low, high))}"])
+            for limit, gain, (low, high) in zip(limits, gains, ends, strict=True)
         ],
     }
-    gains = [gain for _, gain, _ in curve.gains]
-    style.draw(figure, [limit for limit, _, _ in curve.gains], gains, **look, **common, **_TOP)
-    limits, shares = zip(*curve.survival, strict=True) if curve.survival else ((), ())
+    style.draw(figure, limits, gains, **look, **common, **_TOP)
     look = {"mode": "lines", "hoverinfo": "skip"}
     style.draw(figure, limits, shares, **look, **common, **_BOTTOM)

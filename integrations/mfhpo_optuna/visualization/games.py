@@ -33,10 +33,8 @@ def plot_equilibrium(study: optuna.Study, *, sampler: StudySampler | None = None
     """Plot what players would gain by deviating from the recommended profile.
 
     There is a slice through the profile for each parameter: what its owner would gain by moving it
-    alone, with an interval by the likeliest model, at the target fidelity. The star is the
-    recommended value. In an equilibrium no line rises above 0 by more than its interval tells.
-
-    The figure and the errors are as for `plot_race`, of `NashSampler`.
+    alone, with an interval by the likeliest model. In an equilibrium no line rises above 0 by more
+    than its interval tells. The figure and the errors are as for `plot_race`, of `NashSampler`.
 
     Parameters
     ----------
@@ -105,9 +103,7 @@ def _draw_slice(
     style.draw(figure, place, [0.0], marker=star, **recommended, **common)
     is_log = bool(getattr(space.distributions[parameter], "log", False))
     scale = "category" if is_choice else "log" if is_log else "linear"
-    # As few ticks as a phone has room for.
-    ticks = {"dtick": 1} if is_log and values[-1] >= 10.0 * values[0] else {"nticks": 5}
-    figure.update_xaxes(title_text=style.literal(parameter), type=scale, **ticks, **panel)
+    figure.update_xaxes(title_text=style.literal(parameter), type=scale, nticks=5, **panel)
     figure.update_yaxes(zeroline=True, zerolinecolor=style.QUIET, zerolinewidth=1, **panel)
 
 
@@ -131,12 +127,9 @@ def _gains_by_moving(
 def plot_dissatisfaction(study: optuna.Study, *, sampler: StudySampler | None = None) -> go.Figure:
     """Plot what players would gain by deviating from the recommended profile, over the cost.
 
-    Gains are in standard deviations of each player's objective, in which players can be compared.
-    The thick line is the largest mean of all players, in a band from the largest lower end to the
-    largest upper end of their intervals; thin lines are each player's mean. At each cost, it is
-    the recommendation that would have been given there, by the model that was fitted there: some
-    twenty of them are computed anew.
-
+    Gains are in standard deviations of each player's objective. The thick line is the largest mean
+    of all players, in a band from the largest lower end to the largest upper end of their
+    intervals; thin lines are each player's mean. Some twenty recommendations are computed anew.
     The figure and the errors are as for `plot_race`, of `NashSampler`.
 
     Parameters

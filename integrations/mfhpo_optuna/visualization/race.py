@@ -138,10 +138,7 @@ def _draw(known: StudyExperiment, answer: Answer) -> Any:
     _draw_bars(figure, lanes, range(len(rows)), grey, name="in the race", hoverinfo="skip")
     n_levels = len(known.trials.levels)
     for level in range(n_levels):
-        colour = style.level_colour(level, n_levels)
-        symbol = "circle" if level == n_levels - 1 else "circle-open"
-        _draw_worth(figure, rows, level, colour, symbol)
-        _draw_paid(figure, rows, level, colour, style.level_text(known, level))
+        _draw_level(figure, rows, level, n_levels, style.level_text(known, level))
     if has_winner and math.isfinite(first.mean):
         name = name_in_words(known.values_of(first.arm).params, first.arm)
         style.star(figure, (first.mean, first.interval), first.text, style.LEFT, name=name)
@@ -219,28 +216,26 @@ def _stretches(own: Sequence[Evaluation]) -> list[tuple[int, float, float]]:
     return joined
 
 
-def _draw_worth(figure: Any, rows: Sequence[_Row], level: int, colour: str, symbol: str) -> None:
+def _draw_level(figure: Any, rows: Sequence[_Row], level: int, n_levels: int, name: str) -> None:
+    colour, group = style.level_colour(level, n_levels), {"legendgroup": f"level {level}"}
+    symbol = "circle" if level == n_levels - 1 else "circle-open"
     shown = [row for row in rows if row.level == level and math.isfinite(row.mean)]
-    look = {
+    look: dict[str, Any] = {
         "text": [row.text for row in shown],
         "error_x": style.error_bars([(row.mean, row.interval) for row in shown], 2.5),
         "marker": {"color": colour, "size": 8, "symbol": symbol},
-        "legendgroup": f"level {level}",
     }
     means, places = [row.mean for row in shown], [row.place for row in shown]
-    style.draw(figure, means, places, **look, **style.LEFT)
-
-
-def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name: str) -> None:
+    style.draw(figure, means, places, **look, **group, **style.LEFT)
     paid = [(row, begin, end) for row in rows for at, begin, end in row.paid if at == level]
     look = {
         "base": style.rounded([begin for _, begin, _ in paid]),
         "text": [row.text for row, _, _ in paid],
         "textposition": "none",
-        "legendgroup": f"level {level}",
+        "name": style.literal(name),
     }
-    lengths, places = [end - begin for _, begin, end in paid], [row.place for row, _, _ in paid]
-    _draw_bars(figure, lengths, places, colour, name=style.literal(name), **look)
+    lengths, places = [end - begin for _, begin, end in paid], [row.place for row, *_ in paid]
+    _draw_bars(figure, lengths, places, colour, **look, **group)
 
 
 def _draw_bars(

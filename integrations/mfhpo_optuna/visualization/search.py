@@ -43,7 +43,12 @@ def draw_search(known: StudyExperiment, answer: Answer) -> Any:
         line = {"color": style.QUIET, "width": 1.8, "shape": "hv"}
         steps = [*best, replace(best[-1], end=cost)]
         _draw(figure, known, steps, mode="lines", line=line, name=name)
-    _draw_answer(figure, known, own, "certified" if answer.certified else "recommended")
+    if own:
+        name = name_in_words(known.values_of(own[0].arm).params, own[0].arm)
+        name += ", certified" if answer.certified else ", recommended"
+        symbols = ["diamond" if e.is_replicate else "circle" for e in own]
+        marker = {"symbol": symbols, "size": 9, "color": style.WINNER}
+        _draw(figure, known, own, marker=marker, name=name)
     if failed := [e for e in evaluations if not e.has_value]:  # at the bad edge of the axis
         marker = {"symbol": "x-thin", "size": 7, "line": {"color": style.QUIET, "width": 1.5}}
         edge = [reach[0 if sign > 0.0 else 1]] * len(failed)
@@ -74,20 +79,6 @@ def _draw_others(figure: Any, known: StudyExperiment, others: Sequence[Evaluatio
         _draw(figure, known, again, marker=marker, name="evaluated again")
 
 
-def _draw_answer(
-    figure: Any, known: StudyExperiment, own: Sequence[Evaluation], state: str
-) -> None:
-    look: dict[str, Any] = {"line": {"color": style.WINNER, "width": 2.5}, "legendgroup": "answer"}
-    # Replicates are no ladder: a line from one to the next would say that one leads to the other.
-    for again, symbol, mode in ((True, "diamond", "markers"), (False, "circle", "lines+markers")):
-        if shown := [e for e in own if e.is_replicate == again]:
-            marker = {"symbol": symbol, "size": 9, "color": style.WINNER}
-            is_named = not again or len(shown) == len(own)
-            name = f"{name_in_words(known.values_of(shown[0].arm).params, shown[0].arm)}, {state}"
-            named = {"name": name, "showlegend": is_named}
-            _draw(figure, known, shown, mode=mode, marker=marker, **named, **look)
-
-
 def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **look: Any) -> None:
     texts = []
     for e in shown:
@@ -97,7 +88,11 @@ def _draw(figure: Any, known: StudyExperiment, shown: Sequence[Evaluation], **lo
         lines = [f"trial {e.trial}: {value}{purpose}", *([level] if level else [])]
         lines += style.params_lines(known.values_of(e.arm).params)
         texts.append(style.hover(lines))
-    points = {"x": [e.end for e in shown], "y": [e.value for e in shown], "text": texts}
+    points: dict[str, Any] = {
+        "x": [e.end for e in shown],
+        "y": [e.value for e in shown],
+        "text": texts,
+    }
     style.draw(figure, **points | look | _TOP)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -122,7 +122,7 @@ def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, row: int) -
     figure.update_yaxes(range=ends, **hidden, row=row)
 
 
-def draw(figure: Any, x: Sequence[Any], y: Sequence[Any], **look: Any) -> None:
+def draw(figure: Any, x: Collection[Any], y: Collection[Any], **look: Any) -> None:
     """Add marks, or what `mode` says; the legend has those that are given a name."""
     common = {"mode": "markers", "showlegend": "name" in look}
     add = figure.add_scatter if len(x) <= _MOST_DRAWN_ONE_BY_ONE else figure.add_scattergl
@@ -174,7 +174,7 @@ def hover(lines: Sequence[str]) -> str:
     return "<br>".join(literal(line) for line in lines)
 
 
-def rounded(values: Sequence[Any]) -> list[Any]:
+def rounded(values: Iterable[Any]) -> list[Any]:
     """Return numbers with six digits, for a smaller file, and other values as they are."""
     return [float(f"{value:.6g}") if isinstance(value, float) else value for value in values]
 

@@ -1,13 +1,14 @@
 """Learning a player's utility: hyperparameters that fit, and others that may be true."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from mfhpo._validation import check_instance, check_sequence
-from mfhpo.games.model.mogp import Hyperparameters, MultiOutputGP
-from mfhpo.games.model.observed import Observations, ObservedUtilities
+from mfhpo.games.model.mogp import Hyperparameters, MultiOutputGP, Observations
 from mfhpo.games.model.posterior import Assumptions, Posterior, standardised
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -132,6 +133,89 @@ def _starts(posterior: Posterior) -> list[FloatArray]:
     return [posterior.centre, own]
 
 
+_NEAR, _TOGETHER = 0.5, 1.0  # length scales
+_SEVERAL = 5
+
+
+class Place(NamedTuple):
+    """Features of a profile, and the level at which it was queried."""
+
+    features: tuple[float, ...]
+    level: int
+
+
+class ObservedUtilities:
+    """Collects the observations of one player."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Place, list[float]] = {}
+        self._failed: Counter[Place] = Counter()
+
+    def __len__(self) -> int:
+        """Return the number of observations and failures."""
+        return sum(map(len, self._seen.values())) + self._failed.total()
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether any utility was observed."""
+        return bool(self._seen)
+
+    @property
+    def constant(self) -> float | None:
+        """The only value that was observed, in several places; None if there is none."""
+        values = {value for several in self._seen.values() for value in several}
+        return values.pop() if len(self._seen) >= _SEVERAL and len(values) == 1 else None
+
+    def add(self, features: FloatArray, level: int, value: float | None) -> None:
+        """Note the utility of a profile with these features, shape (d,), or None for a failure."""
+        place = Place(tuple(features.tolist()), level)
+        if value is None:
+            self._failed[place] += 1
+        else:
+            self._seen.setdefault(place, []).append(value)
+
+    def observations(self, length_scales: FloatArray) -> Observations:
+        """Return all observations, merged by utility; failures count as the worst utility."""
+        failures = self.failures(length_scales)
+        values = [*self._seen.values(), *([worst] for worst in failures.values())]
+        features, levels = zip(*self._seen, *failures, strict=True)
+        return Observations(
+            np.array(features),
+            np.array(levels),
+            np.array([sum(each) / len(each) for each in values]),
+            np.array([float(len(each)) for each in values]),
+            np.array([np.var(each) * len(each) if len(each) > 1 else 0.0 for each in values]),
+        )
+
+    def failures(self, length_scales: FloatArray) -> dict[Place, float]:
+        """Return failures that the profiles cause, and the worst utility that was seen there.
+
+        A profile counts if it failed again at the same level, and never gave a value there. It also
+        counts if another failure is within a length scale of the player's model, unless something
+        at no lower level was observed within half of one. The worst utility is that at the
+        failure's level, or that of all levels if nothing was observed there.
+        """
+        if not self._failed or not self.has_seen:
+            return {}
+        from scipy.spatial.distance import cdist  # slow to import, and not needed before
+
+        failed, levels = map(np.array, zip(*self._failed, strict=True))
+        seen, levels_seen = map(np.array, zip(*self._seen, strict=True))
+        least = np.array([min(each) for each in self._seen.values()])
+        apart = cdist(failed / length_scales, failed / length_scales)
+        np.fill_diagonal(apart, np.inf)
+        observed = cdist(failed / length_scales, seen / length_scales)
+        observed[levels_seen[None, :] < levels[:, None]] = np.inf
+        nearest = observed.min(axis=1)
+        again = (np.array([*self._failed.values()]) > 1) & (nearest > 0.0)
+        counts = again | ((apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR))
+        return {
+            place: float(least[levels_seen == place.level].min(initial=least.max()))
+            for place, is_cause in zip(self._failed, counts, strict=True)
+            if is_cause
+        }
+
+
 _FIRST_FIT = 4  # observations
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 
@@ -156,9 +240,8 @@ class LearnedUtility:
         """Add an observation, or None for a failure, and fit the model again when it is time."""
         seen, known = self.seen, self.model.hyperparameters
         lengths = known.length_scales[-1]
-        before = seen.failures(lengths)
         seen.add(features, level, value)
-        if not seen.has_seen or (value is None and seen.failures(lengths) == before):
+        if not seen.has_seen:
             return
         observations = seen.observations(lengths)
         if not self._is_declared and len(seen) >= self._next_fit:
@@ -184,18 +267,14 @@ def checked(
     if hyperparameters is None:
         return [None] * len(assumptions)
     right = "one mfhpo.games.Hyperparameters for each player"
-    hyperparameters = check_sequence("hyperparameters", hyperparameters, right)
-    if len(hyperparameters) != len(assumptions):
+    known = check_sequence("hyperparameters", hyperparameters, right)
+    for each in known:
+        check_instance("hyperparameters", each, Hyperparameters, right)
+    shapes = [each.length_scales.shape for each in known]
+    needed = [(each.n_levels, len(each.groups)) for each in assumptions]
+    if shapes != needed:
         raise ValueError(
-            f"hyperparameters must be one for each of the {len(assumptions)} players, got "
-            f"{len(hyperparameters)}."
+            f"hyperparameters must be {right}, with length_scales of the shapes {needed} (levels, "
+            f"features), got {shapes}."
         )
-    for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
-        check_instance("hyperparameters", known, Hyperparameters, right)
-        shape = (of_player.n_levels, len(of_player.groups))
-        if known.length_scales.shape != shape:
-            raise ValueError(
-                f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "
-                f"features), got {known.length_scales.shape}."
-            )
-    return hyperparameters
+    return known

@@ -10,8 +10,42 @@ import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 
 from mfhpo._validation import check_array, shown
-from mfhpo.games.model.observed import Observations
 from mfhpo.knowledge.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What one player's utility was seen to be, by features, shape (n, d), and levels, shape (n,).
+
+    Each value is the mean of so many ``counts``, shape (n,); ``squares`` sum their squared
+    distances from it.
+    """
+
+    features: FloatArray
+    levels: IntArray
+    values: FloatArray
+    counts: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def once(cls, features: FloatArray, levels: IntArray, values: FloatArray) -> Observations:
+        """Return observations with one value each."""
+        return cls(features, levels, values, np.ones(len(values)), np.zeros(len(values)))
+
+    @classmethod
+    def none(cls, n_features: int) -> Observations:
+        """Return no observations."""
+        return cls.once(np.zeros((0, n_features)), np.zeros(0, dtype=np.int64), np.zeros(0))
+
+    def and_one(self, features: FloatArray, level: int, value: float) -> Observations:
+        """Return these observations and another one."""
+        return Observations(
+            np.vstack([self.features, features]),
+            np.append(self.levels, level),
+            np.append(self.values, value),
+            np.append(self.counts, 1.0),
+            np.append(self.squares, 0.0),
+        )
 
 
 def squared_distances(left: FloatArray, right: FloatArray, length_scales: FloatArray) -> FloatArray:
@@ -228,11 +262,6 @@ class Hyperparameters:
     offsets
         Mean of the utility at each level, shape (M,).
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or something is out of its range.
-
     Examples
     --------
     >>> paper = Hyperparameters.shared(0.89, 0.78, correlations=[0.768], noise=0.1, n_features=2)
@@ -281,17 +310,8 @@ class Hyperparameters:
     ) -> Hyperparameters:
         """Return the paper's hyperparameters: one rate for all features, unit variance, mean 0.
 
-        Parameters
-        ----------
-        rate, level_rate
-            h of the target's kernel ``exp(-h |x - x'|**2)`` (Eq. 20), and zeta of the others (Eq.
-            21).
-        correlations
-            rho of each level with the next, shape (M - 1,).
-        noise
-            Variance of an observation: one number, or one for each level.
-        n_features
-            d.
+        `rate` is h of the target's kernel ``exp(-h |x - x'|**2)`` (Eq. 20), `level_rate` zeta of
+        the others (Eq. 21). Noise is one variance, or one for each level.
         """
         rho = np.atleast_1d(np.asarray(correlations, dtype=float))
         n_levels = len(rho) + 1

@@ -9,8 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
-from mfhpo.games.model.mogp import Hyperparameters, covariance, kernel_of, squared_distances
-from mfhpo.games.model.observed import Observations
+from mfhpo.games.model.mogp import (
+    Hyperparameters,
+    Observations,
+    covariance,
+    kernel_of,
+    squared_distances,
+)
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 _JITTER = 1e-8  # share of a level's variance

@@ -388,11 +388,5 @@ CALLS: dict[str, Call] = {
             lambda made: made(np.ones(2)),
             {"slope": may.NONNEGATIVE},
         ),
-        par=Call(
-            censored.par,
-            lambda: {"factor": 10},
-            lambda made: made(np.ones(2)),
-            {"factor": may.NONNEGATIVE},
-        ),
     ),
 }

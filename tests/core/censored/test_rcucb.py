@@ -17,7 +17,7 @@ from benchmarks.papers.rcucb_instances import (
 )
 from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, Linear, par
+from mfhpo.censored import RCUCB, Linear
 from tests.core.censored.naive import bins_between, charged, largest_means, spread
 
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
@@ -224,7 +224,7 @@ class TestTies:
 
 # PAR-10 of an hour against accuracies: gains down to -36,000 and bounds around 0.
 CASES = (
-    ((60.0, 600.0, 3600.0), None, par(10), (0.0, 1.0)),
+    ((60.0, 600.0, 3600.0), None, Linear(10), (0.0, 1.0)),
     ((60.0, 600.0, 3600.0), Linear(1.0), Linear(1.0), (0.9, 0.95)),
     ((0.5, 1.0), Linear(1e9), Linear(1e9), (0.0, 1.0)),
 )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mfhpo.games import MFUCBPNE, UCBPNE, Query
-from mfhpo.games.model.observed import ObservedUtilities
+from mfhpo.games.model.fitting import ObservedUtilities
 from tests.core.games.known_games import ON_A_GRID, play, tracking
 
 ONE = np.ones(1)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
-from mfhpo.games.model.mogp import covariance
-from mfhpo.games.model.observed import Observations, ObservedUtilities
+from mfhpo.games.model.fitting import ObservedUtilities
+from mfhpo.games.model.mogp import Observations, covariance
 from tests.core.games.known_games import direct_posterior, drawn_hyperparameters
 
 CLOSE = {"abs": 1e-9, "rel": 1e-9}

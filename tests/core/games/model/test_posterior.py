@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
-from mfhpo.games.model.mogp import covariance
-from mfhpo.games.model.observed import Observations
+from mfhpo.games.model.mogp import Observations, covariance
 from mfhpo.games.model.posterior import Assumptions, Posterior, Standardised
 
 KINDS = [(False, None), (False, 0.05), (True, None), (True, 0.05)]

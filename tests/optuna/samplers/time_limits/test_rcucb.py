@@ -256,7 +256,7 @@ def test_the_answer_says_how_many_values_contradict_the_declared_range(direction
     assert len(caught) == 1
     values = np.array([sign * trial.value for trial in pulls(study)])
     n = ((values < 0.0) | (values > 0.5)).sum()
-    words = f"contradicted by {n} of 20, which count as the nearest value inside"
+    words = f"contradicted by {n} of 20, taken as the nearest value inside"
     assert words in study.sampler.recommendation(study).assumptions[0]
     # Whoever reads the study later says the same, but does not warn again.
     with warnings.catch_warnings():
