@@ -157,8 +157,7 @@ class IISEPruner(CurvePruner):
 
     The incumbent is the arm with the best final mean: trials whose parameters are equal, those in
     `replicate_params` aside, are repeats of one arm, and their curves are averaged. Repeats also
-    tell how noisy the values are, and every comparison then gets a margin for it. Without repeats
-    there is none, and a lucky incumbent sets the bar.
+    tell how noisy the values are, and every comparison then gets a margin for it.
 
     Where bounds on what curves still gain are known, `MFEliminationPruner` takes them. Works with
     any sampler, save those that run a race themselves, such as `IISESampler`.

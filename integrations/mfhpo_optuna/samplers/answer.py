@@ -37,7 +37,8 @@ StudyRecommendation: TypeAlias = Answer
 SearchRecommendation: TypeAlias = Answer
 StudyLimitRecommendation: TypeAlias = Answer
 
-_GROWTH = 1.02  # times as many evaluations as when it was last looked
+# For so many evaluations each is looked at, and then every so many times as many.
+_EACH, _GROWTH = 50, 1.02
 
 # How many times as many evaluations an arm needs to answer once more because it promises more.
 _MANY_MORE = 2.0
@@ -46,10 +47,10 @@ _MANY_MORE = 2.0
 def add_so_far(study: optuna.Study, known: StudyExperiment) -> None:
     """Add the answer before the end, if it is news; where there is one, look now and then."""
     n_told = known.n_told
-    if known.certificates and n_told < _GROWTH * known.n_told_before:
-        return
+    is_due = _looks(n_told) > _looks(known.n_told_before) or not known.certificates
     known.n_told_before = n_told
-    if not known.kind.answers_so_far or _promise_so_far(known) is None:
+    may_answer = is_due and known.kind.answers_so_far
+    if not may_answer or _promise_so_far(known) is None:
         return
     known.read(study)  # other workers may have said it meanwhile
     value, answer = _promise_so_far(known), known.answer()
@@ -157,6 +158,13 @@ def _add(
     )
     known.read(study)
     return value
+
+
+def _looks(evaluations: int) -> int:
+    """Return how often answers were looked for, after so many evaluations."""
+    if evaluations <= _EACH:
+        return evaluations
+    return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
 
 
 def _shown(known: StudyExperiment) -> FrozenTrial | None:

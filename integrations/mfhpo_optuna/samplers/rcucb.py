@@ -155,10 +155,8 @@ def _best_limit(sampler: StudySampler, study: optuna.Study) -> float:
 class LimitKind(Kind):
     """Chooses an arm and a limit for every trial.
 
-    Values are maximised inside: those of a study that minimises are mirrored, with the range that
-    was declared. Charges worsen the gain of a trial in either direction. All options are given; see
-    `mfhpo.experiment.LimitSettings`. They are tried at once, so that wrong ones raise here and not
-    in the first trial.
+    All options are given; see `mfhpo.experiment.LimitSettings`. They are tried at once, so that
+    wrong ones raise here and not in the first trial.
     """
 
     chooses = "time limits"

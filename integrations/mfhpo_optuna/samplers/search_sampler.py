@@ -36,8 +36,8 @@ class SearchSampler(StudySampler):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone.
 
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
-    objective asks for like any other parameter. No pruner is needed: Optuna's default one, a
-    `MedianPruner`, is switched off, and `HyperbandPruner` does not go with it. When the budget is
+    objective asks for like any other parameter. No pruner is needed: Optuna's default one is
+    switched off, and `HyperbandPruner` does not go with it. When the budget is
     spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer (see
     `IISESampler`). Without a certificate its value is the search's own mean, which is a lucky one.
     Until the first evaluation at the target, ``study.best_trial`` raises ValueError.

@@ -37,8 +37,8 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 class StudySampler(BaseSampler):
     """Runs an experiment on a study: each trial is one evaluation, and all state is in the trials.
 
-    Studies note the constructor's `arguments`. A `proposer` draws the configurations; for the other
-    options see `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Studies note the constructor's `arguments` in ``mfhpo:sampler``. A `proposer` draws the
+    configurations; for others see `mfhpo_optuna.samplers.options.SamplerOptions`.
     """
 
     _experiment: type[StudyExperiment] = StudyExperiment
@@ -64,17 +64,12 @@ class StudySampler(BaseSampler):
                 f"proposer={type(proposer).__name__} enumerates a whole space and cannot draw "
                 f"single configurations; give another one such as RandomSampler()."
             )
-        self.kind, self._arguments, self._proposer = kind, dict(arguments), proposer
+        self.kind, self.arguments, self._proposer = kind, dict(arguments), proposer
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        self._settings = Settings(self, self._arguments)
+        self._settings = Settings(self, self.arguments)
         self._studies = Studies(self._new, self._settings, kind.notes())
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments that were given; a study keeps them in its attribute ``mfhpo:sampler``."""
-        return dict(self._arguments)
 
     def recommendation(self, study: optuna.Study) -> Answer:
         """Return the best answer so far; ValueError if no trial has told the fidelity's levels.

@@ -28,7 +28,6 @@ from mfhpo_optuna.study.trials.attributes import (
     MEMORY_KEY,
     PullNote,
     parameters_before,
-    pull_note,
     read_attribute,
     warn_of_attribute,
 )
@@ -81,7 +80,8 @@ class Translation:
 
     def read_note(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim that is noted on a trial, perhaps of the one that it repeats."""
-        return pull_note(trial)
+        note: PullNote | None = read_attribute(trial, ARM_KEY)
+        return note
 
     def note_of(self, trial: FrozenTrial) -> PullNote | None:
         """Return the claim of a trial; None if it has none, or one that was copied to it."""

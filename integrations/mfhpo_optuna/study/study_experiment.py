@@ -70,7 +70,7 @@ class StudyExperiment:
         self.experiment = Experiment(kind.settings(common))
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
-        self.n_told_before = 0  # results, when an answer so far was last looked for
+        self.n_told_before = 0  # results, when it was last looked whether they are news
         self.over: set[int] = set()  # running trials that began after the end
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
         self.waits_since: float | None = None

@@ -37,8 +37,12 @@ class _Note:
     @classmethod
     def of(cls, noted: Mapping[str, Any]) -> Any:
         """Return the note that was written; TypeError if one of its fields lacks."""
-        known = {each.name: noted[each.name] for each in fields(cls) if each.name in noted}
-        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in known.items()})
+        known: dict[str, Any] = {}
+        for each in fields(cls):
+            if each.name in noted:
+                value = noted[each.name]
+                known[each.name] = tuple(value) if isinstance(value, list) else value
+        return cls(**known)
 
 
 @dataclass(frozen=True)

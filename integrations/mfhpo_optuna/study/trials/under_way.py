@@ -40,13 +40,16 @@ class TrialNews:
 
         It was deleted and made again then, and has not as many yet.
         """
-        try:
-            with _trials_in_place(study) as trial_at:
-                news = self._chosen(trial_at)
-        except AttributeError:  # a version of Optuna whose storages are made otherwise
-            news = self._chosen(study.get_trials(deepcopy=False).__getitem__)
-        if news is None:
-            return None
+        with _trials_in_place(study) as trial_at:  # as they are at one moment
+            try:
+                if self._n_read > 0:
+                    trial_at(self._n_read - 1)
+                news = list(map(trial_at, sorted(self._open)))
+            except LookupError:
+                return None
+            with suppress(LookupError):
+                for number in count(self._n_read):
+                    news.append(trial_at(number))
         self._n_read += len(news) - len(self._open)
         now, before = None if self.seen is None else time.monotonic(), self.seen or {}
         self._open, self.seen = set(), {}
@@ -55,19 +58,6 @@ class TrialNews:
                 self._open.add(trial.number)
             if trial.state == TrialState.RUNNING:
                 self.seen[trial.number] = before.get(trial.number, now)
-        return news
-
-    def _chosen(self, trial_at: TrialAt) -> list[FrozenTrial] | None:
-        """Return the trials to be read, as they were at one moment; no other one is looked at."""
-        try:
-            if self._n_read > 0:
-                trial_at(self._n_read - 1)
-            news = list(map(trial_at, sorted(self._open)))
-        except LookupError:
-            return None
-        with suppress(LookupError):
-            for number in count(self._n_read):
-                news.append(trial_at(number))
         return news
 
     def seconds_under_way(self, trial: FrozenTrial) -> float:
