@@ -211,10 +211,6 @@ class BudgetedSearch(Policy):
         """Tell whether the budget allows a pull besides what is under way."""
         return self.budget.fits(pull, pending)
 
-    def limited(self, pull: Pull, pending: Sequence[Pull] = ()) -> Pull:
-        """Return a pull that was not asked for, with a limit that stops it only if it hangs."""
-        return replace(pull, limit=self.budget.limit_for(pull, pending, None))
-
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
         """Return whether to wait for what is under way, though the budget pays for more."""
         budget = self.budget

@@ -174,7 +174,7 @@ class _SearchRunner(Runner):
         if is_there or any(pull.arm == number for pull in pending):
             return None
         block = self.open_block(number, pending)
-        pull = self.policy.limited(Pull(number, search.target, block=block), pending)
+        pull = self.limited(Pull(number, search.target, block=block), pending)
         if not self.policy.fits(pull, pending):
             return None
         if arm is None and given is not None:
@@ -240,7 +240,7 @@ class _SearchRunner(Runner):
         return SEARCH_BLOCK if self._in_blocks else None
 
     def limited(self, pull: Pull, pending: Sequence[Pull]) -> Pull:
-        return self.policy.limited(pull, pending)
+        return replace(pull, limit=self.policy.budget.limit_for(pull, pending, None))
 
     def adopt(self, begun: Begun) -> Pull | None:
         if begun.purpose == "given" and begun.block not in (None, SEARCH_BLOCK):
