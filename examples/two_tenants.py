@@ -190,7 +190,7 @@ def measure_again(
     half = max(CORES // 2, 1)
     show_measured(run, rounds, {**found, "models": half, "threads": half}, [])
     print("The front's trial with the largest sum, and the model's best deviations from it:")
-    others = [(who, of.profile) for who, of in best.items() if of.profile != agreed]
+    others = [(who, dict(of.profile)) for who, of in best.items() if of.profile != agreed]
     show_measured(run, rounds, agreed, others)
 
 

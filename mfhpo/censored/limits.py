@@ -1,8 +1,4 @@
-"""The pulls so far, which time limits others may have, and what answers rest on, in words.
-
-Limits are given, or derived from first durations. Or those of each arm are split where it is played
-(z-RCUCB): Paper 004 (Bengs, Hüllermeier), Section 4 and Algorithm 1.
-"""
+"""The pulls so far, which time limits others may have, and what answers rest on, in words."""
 
 import math
 import warnings
@@ -130,10 +126,7 @@ class History:
 
 
 class SharedLimits:
-    """Limits in seconds that all arms have, shape (m,): given, or so many to be derived.
-
-    `known` are None until they are derived; `longest` is the limit of the pulls until then.
-    """
+    """Limits in seconds that all arms have, (m,): given, or so many to be derived."""
 
     def __init__(
         self, limits: Sequence[float] | FloatArray | int, longest: float | None = None
@@ -202,7 +195,7 @@ def planned_rounds(horizon: int | None, pulls: int) -> int:
 
 
 class Refinement:
-    """The limits of each arm, increasing, at first the longest one alone (`points`)."""
+    """The limits of each arm (`points`), split where it is played (Section 4 and Algorithm 1)."""
 
     def __init__(self, n_arms: int, longest: float, splits: int, smoothness: float) -> None:
         self._splits = check_count("splits", splits, 2, MOST_LEVELS)

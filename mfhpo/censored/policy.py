@@ -1,8 +1,4 @@
-"""The run of a choice of limits: what was told, who is in the race, what is known, the answer.
-
-All knowledge is a function of the history of pulls. So it can be made anew when the limits or the
-range of the rewards are found out.
-"""
+"""The run of a choice of limits: what was told, who is in the race, what is known, the answer."""
 
 import math
 import warnings
@@ -128,10 +124,9 @@ class CensoredPolicy(Policy):
     def ask(
         self, n: int = 1, pending: Sequence[Pull] = (), *, without: Collection[int] = ()
     ) -> list[Pull]:
-        """Propose pulls (see `Policy.ask`); each has a limit, except while limits are derived.
+        """Propose pulls (see `Policy.ask`), none of arms in `without`, which cannot be pulled now.
 
-        Arms in `without` cannot be pulled now, though they are in the race: others are proposed, or
-        none.
+        Each has a limit, except while limits are derived.
         """
         n = check_count("n", n, 1, MOST_AT_ONCE)
         under_way: list[Pull] = check_sequence("pending", pending, "a list of pulls")
@@ -150,8 +145,7 @@ class CensoredPolicy(Policy):
         """Learn from one observation (see `Policy.tell`), whose cost is in seconds.
 
         A pull that ended beyond its limit, because nobody stopped it, counts as one that was
-        stopped there; so does one that was stopped earlier. Raises ValueError also if the seconds
-        of a reward are missing.
+        stopped there; so does one that was stopped earlier.
         """
         check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._check_pull(pull)
@@ -265,10 +259,7 @@ class CensoredPolicy(Policy):
 
     @property
     def plays(self) -> IntArray:
-        """Plays of every arm at every limit, shape (n, m); ValueError before limits are known.
-
-        Where arms differ in their limits, m is at least the largest number of them.
-        """
+        """Plays of every arm at every limit, shape (n, m); ValueError before limits are known."""
         return self._known().tallies.cells[:, :, PLAYS].astype(np.int64)
 
     @property

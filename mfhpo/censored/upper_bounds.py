@@ -72,10 +72,9 @@ def record(
     gains: FloatArray,
     consumptions: FloatArray,
 ) -> None:
-    """Learn from pulls of one arm, at any limits; `gains` are the scaled rewards minus costs.
+    """Learn from pulls of one arm, (N,); `gains` are scaled rewards minus costs.
 
-    All have shape (N,). Where a pull was censored, its consumption is infinite, and its gain is not
-    read.
+    The consumption of a censored pull is infinite.
     """
     cells = tallies.cells[arm, : tallies.points[arm]]
     here = cells[:, LIMIT]
@@ -211,8 +210,7 @@ def _upper_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return upper bounds on the gains of all pairs, and their centres, NaN where unknown.
 
-    `extra`, shape (n, P), and `all_extra`, (n,), count pulls under way for a pair and for an arm;
-    `log_round` is log t.
+    `extra`, (n, P), and `all_extra`, (n,), count pulls under way; `log_round` is log t.
     """
     highs, centres = np.full(extra.shape, np.nan), np.full(extra.shape, np.nan)
     seen = tallies.cells[..., COUNT] > 0.0

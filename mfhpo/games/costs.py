@@ -80,32 +80,23 @@ _STEPS = 50
 _DEARER = 1.05  # factor by which the price of costs rises until a budget pays for the levels
 
 
-def information_of_target(
-    variance: FloatArray, shared: FloatArray, target_variance: FloatArray, noise: FloatArray | float
-) -> FloatArray:
-    """Return an observation's mutual information with the utility at the target, in nats.
-
-    ``-ln(1 - r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``, for the posterior
-    variance at the level, the covariance with the target, the variance there and the noise.
-    """
-    # One root at a time: products of variances have no place in a number where units are extreme.
-    of_target, of_level = np.broadcast_arrays(np.sqrt(target_variance), np.sqrt(variance + noise))
-    known = (of_target > 0.0) & (of_level > 0.0)
-    r = np.divide(shared, of_target, out=np.zeros(known.shape), where=known)
-    r = np.divide(r, of_level, out=np.zeros(known.shape), where=known)
-    return np.asarray(-0.5 * np.log1p(-np.clip(r**2, 0.0, 1.0 - _ROUNDING)))
-
-
 def information_of(model: MultiOutputGP, features: FloatArray, about: About) -> FloatArray:
     """Return an observation's information at each level and point, in nats, (M, n_points).
 
-    It is mutual information with the utility at the target, or with that at the level (Eq. 24).
+    It is mutual information with the utility at the level (Eq. 24), or at the target: ``-ln(1 -
+    r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``, for the posterior variances at
+    both levels, their covariance and the noise.
     """
     noise = model.hyperparameters.noise[:, None]
     variances, shared = model.with_target(features)
     if about == "level":
         return np.asarray(0.5 * np.log1p(variances / noise))
-    return information_of_target(variances, shared, variances[-1], noise)
+    # One root at a time: products of variances have no place in a number where units are extreme.
+    of_target, of_level = np.sqrt(variances[-1]), np.sqrt(variances + noise)
+    known, r = (of_target > 0.0) & (of_level > 0.0), np.zeros(shared.shape)
+    np.divide(shared, of_target, out=r, where=known)
+    np.divide(r, of_level, out=r, where=known)
+    return np.asarray(-0.5 * np.log1p(-np.clip(r**2, 0.0, 1.0 - _ROUNDING)))
 
 
 def best_levels(

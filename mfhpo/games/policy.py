@@ -235,9 +235,8 @@ class GamePolicy:
         """Return the profile from which players gain least by deviating.
 
         If all profiles can be compared, it minimises the largest dissatisfaction over games drawn
-        from the posterior: their mean, or their median if hyperparameters are drawn, too. Otherwise
-        it is the better end of a path of best responses, by the means of the likeliest models. A
-        player without observations might gain without a limit.
+        from the posterior. Otherwise it is the best on a path of best responses, by the means of
+        the likeliest models. A player without observations might gain without a limit.
         """
         nothing = Equilibrium(
             profile={},

@@ -26,10 +26,9 @@ _TIE = 1e-9  # of a player's unit
 
 
 def settled(profile: FloatArray, beliefs: Beliefs, units: FloatArray) -> FloatArray:
-    """Return the profile that best responses reach by the means, with ever nearer actions added.
+    """Return the profile that players leave least, on the way of best responses by the means.
 
-    Among the profiles on the way, it is the one that players would leave least. Gains are in
-    `units`, shape (n_players,).
+    Ever nearer actions are added. Gains are in `units`, shape (n_players,).
     """
     way = [profile]
     for step in _NEAR:
@@ -60,8 +59,7 @@ class Statements:
     """What is said about profiles, by games that are drawn from what may be believed.
 
     The `beliefs` hold each player's likeliest model; the actions of the profiles that were
-    `evaluated` are looked at, too. What a player might gain whose utility seems to be the same
-    everywhere is not divided by its scale, which is as small as rounding.
+    `evaluated` are looked at, too.
     """
 
     def __init__(
@@ -79,6 +77,7 @@ class Statements:
             self._actions = self._actions.including(np.unique(cube, axis=0))
         self._beliefs = replace(beliefs, actions=self._actions)
         constants = [each.seen.constant for each in learned]
+        # The scale of a utility that seems to be the same everywhere is as small as rounding.
         least = [0.0 if value is None else abs(value) or 1.0 for value in constants]
         self._games = DrawnGames(self._actions, self._possible, np.array(least), _DRAWS, rng)
         self._units = np.median(self._games.units, axis=0)
@@ -202,10 +201,8 @@ class DrawnUtilities:
 class DrawnGames:
     """Games drawn from the beliefs about all players' utilities.
 
-    Each player has as many `models` that may be true as all others; `n_draws`, the number of games,
-    is a multiple of that number. A player's utility is taken to have at least the scale in
-    `least_units`, shape (n_players,); ``units`` are the scales in each game, shape (n_draws,
-    n_players).
+    `n_draws` is a multiple of the number of each player's possible `models`. ``units`` are the
+    utilities' scales in each game, (n_draws, n_players), at least `least_units`.
     """
 
     def __init__(
@@ -242,10 +239,9 @@ class DrawnGames:
         return gains
 
     def worst(self, cube: FloatArray) -> FloatArray:
-        """Return the largest dissatisfaction of any player, in their units, over games, shape (n,).
+        """Return the largest dissatisfaction of players that were observed, in their units, (n,).
 
-        Players without observations do not count. It is the mean over games if the models are
-        known, else the median, so that models that are far off do not decide.
+        It is the mean over games, or the median if there are several models.
         """
         gains = (self.dissatisfaction(cube) / self.units)[:, :, self._known]
         return self._over_games(gains.max(axis=2, initial=0.0))

@@ -133,18 +133,8 @@ def unpack(outcome: Outcome) -> Any:
     return pickle.loads(outcome)
 
 
-class _LooksLike:
-    """Stands in for a value that is not to cross, and looks like it."""
-
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
-
-    def __repr__(self) -> str:
-        return self._shown
-
-
 def pack_value(value: Any) -> bytes:
-    """Pack what an objective returned: numbers, or what only looks like the value.
+    """Pack what an objective returned: numbers, or what is none and shows the value.
 
     Optuna then raises its own error, and fails the trial. Given a text that reads like a number, an
     integer beyond all floats or what cannot be shown, it would leave the trial running.
@@ -160,7 +150,7 @@ def _number(value: Any) -> Any:
     if not isinstance(value, str | bytes):
         with suppress(Exception):
             return float(value)
-    return _LooksLike(_text(repr, value))
+    return {"returned": _text(repr, value)}
 
 
 def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:

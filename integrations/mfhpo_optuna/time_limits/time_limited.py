@@ -149,10 +149,9 @@ class TimeLimited:
         if self._suspects_fork and not _WITH_OPENMP.isdisjoint(sys.modules):
             self._suspects_fork = False
             warnings.warn(
-                f"trial {trial.number}, the first one, was stopped at its limit. If it was not "
-                f"slow but hung: libraries with OpenMP (LightGBM, XGBoost, scikit-learn) cannot go "
-                f"on in a forked process once they have trained in this one. Use "
-                f'start_method="forkserver", or train nothing here before.',
+                f"trial {trial.number}, the first one, was stopped at its limit. If it hung: "
+                f"LightGBM, XGBoost and scikit-learn cannot go on in a forked process once they "
+                f'have trained in this one; use start_method="forkserver".',
                 stacklevel=2,
             )
         raise optuna.TrialPruned(f"stopped at its time limit of {limit:g} s")
@@ -202,9 +201,8 @@ class TimeLimited:
         if self._memory_limit is None and not self._warned:
             self._warned = True
             warnings.warn(
-                f"trial {trial.number} has no limit: time_limited(objective, limit=60) gives each "
-                f"trial 60 seconds. Its sampler may set one, too, in the user attribute "
-                f"{attributes.LIMIT_KEY!r} (RCUCBSampler from its first trial on with longest=60).",
+                f"trial {trial.number} has no limit, neither from its sampler nor from you: "
+                f"time_limited(objective, limit=60) gives each trial 60 seconds.",
                 stacklevel=3,
             )
         return math.inf

@@ -52,8 +52,7 @@ def plot_race(study: optuna.Study, *, sampler: StudySampler | None = None) -> go
     study
         A study that was run with one of mfhpo's samplers; it need not have ended.
     sampler
-        The sampler that it was run with, or one made with the same arguments. None: the study's,
-        or the one that a study names that was loaded from a storage.
+        One like the sampler that it was run with. None: the study's, or the one that it names.
 
     Returns
     -------

@@ -32,9 +32,8 @@ def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperpa
 def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
     """Return the hyperparameters of the largest posterior density, with weak priors.
 
-    The mean of each level is integrated out, then set to its posterior mean. Levels may have their
-    own units: scales have heavy-tailed priors, and noise is relative to them. Of many observations,
-    `_MOST` are used, evenly spread over their order.
+    Levels may have their own units: scales have heavy-tailed priors, and noise is relative to them.
+    Of many observations, `_MOST` are used.
     """
     posterior = _posterior(observations, assumptions)
     return posterior.hyperparameters(_likeliest(posterior))
@@ -190,10 +189,9 @@ class ObservedUtilities:
     def failures(self, length_scales: FloatArray) -> dict[Place, float]:
         """Return failures that the profiles cause, and the worst utility that was seen there.
 
-        A profile counts if it failed again at the same level, and never gave a value there. It also
-        counts if another failure is within a length scale of the player's model, unless something
-        at no lower level was observed within half of one. The worst utility is that at the
-        failure's level, or that of all levels if nothing was observed there.
+        A profile counts if it failed again at the same level, and never gave a value there; or if
+        another failure is within a length scale of the player's model, unless something at no lower
+        level was observed within half of one. The worst utility is that of the level, or of all.
         """
         if not self._failed or not self.has_seen:
             return {}

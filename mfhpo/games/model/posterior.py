@@ -95,8 +95,8 @@ class Posterior:
     """The density of hyperparameters, given standardised observations.
 
     They are a vector of `size` parameters: logarithms of length scales and of the lower levels'
-    ratios to them, logits of correlations, and logarithms of scales and of the noise. `centre` is
-    that of their priors, which have these `spreads`. Means of levels are integrated out.
+    ratios to them, logits of correlations, and logarithms of scales and of the noise. Priors have
+    this `centre` and these `spreads`. Means of levels are integrated out.
     """
 
     def __init__(self, standard: Standardised, assumptions: Assumptions) -> None:
