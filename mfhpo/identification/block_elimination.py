@@ -120,7 +120,8 @@ class Rounds:
         is_open = ~self.blocks.closed(in_round)
         for block in wanted:
             arms = in_round[is_open[:, block]].tolist() if exists(known, block) else []
-            if arms := [arm for arm in arms if block not in taken.get(arm, ())]:
+            arms = [arm for arm in arms if block not in taken.get(arm, ())]
+            if arms:
                 return _first_pull(known, arms, block)
         for arm, block in self._set.repeats(known):
             if block not in taken.get(arm, ()):
@@ -135,13 +136,14 @@ class Rounds:
 
     def end(self, known: Known) -> str:
         """Say why nothing is left to do (see `Needs.end`)."""
-        n, n_seen = known.most_blocks, self.blocks.values.shape[1]
         if self._are_alike(known):
             same = "the arms that are left gave exactly the same values"
             return f"{same} on {len(self.blocks.rounds)} replicates"
-        if n is None or n_seen < n or not known.arms.size or self._open_pull(known, {}) is not None:
+        if known.most_blocks is None or self.blocks.values.shape[1] < known.most_blocks:
             return ""
-        return f"all {n} replicates were used"
+        if known.arms.size > 0 and self._open_pull(known, {}) is None:
+            return f"all {known.most_blocks} replicates were used"
+        return ""
 
     def _are_alike(self, known: Known) -> bool:
         """Tell whether all arms have given the same on many replicates: none is ever told apart."""

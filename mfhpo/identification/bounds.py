@@ -38,7 +38,7 @@ class CostPrediction:
     Attributes
     ----------
     lower_bound
-        What `cost_lower_bound` returns.
+        The least that any method can expect to pay (Theorem 1).
     expected, pulls
         What IISE pays if every mean is seen without noise, and its pulls at each fidelity, shape
         (M,).

@@ -17,6 +17,8 @@ from mfhpo.problem import Recommendation
 Bound: TypeAlias = float | tuple[float, float]
 StepT = TypeVar("StepT", int, float)
 
+_ROUNDING = 1e-12  # of the values: what misses a bound by less does so by rounding
+
 
 def _checked_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
     """Return the least and the largest gain from each fidelity on, shape (S, 2), or raise."""
@@ -142,8 +144,7 @@ class BoundedCurves:
     def _widen(self, curve: FloatArray) -> list[int]:
         gains = curve[-1] - curve
         slack = 2.0 * self._noise
-        # What rounding alone can make of equal numbers is no contradiction.
-        rounding = 1e-12 * (np.abs(curve) + abs(curve[-1]))
+        rounding = _ROUNDING * (np.abs(curve) + abs(curve[-1]))
         below = gains + slack < self.gains[:, 0] - rounding
         above = gains - slack > self.gains[:, 1] + rounding
         self.gains = self.gains.copy()
@@ -155,11 +156,7 @@ class BoundedCurves:
 def _is_below(arm: Hashable, reach: float, lows: Iterable[tuple[Hashable, float]]) -> bool:
     """Tell whether an arm's upper end is below another one's lower end, by more than rounding."""
     bar = max((low for other, low in lows if other != arm), default=-math.inf)
-    return reach < bar and not math.isclose(reach, bar, rel_tol=1e-12)
-
-
-# Bounds that miss each other by less than this share of the values do so by rounding.
-_ROUNDING = 1e-12
+    return reach < bar and not math.isclose(reach, bar, rel_tol=_ROUNDING)
 
 
 class BoundedElimination:

@@ -240,7 +240,7 @@ _COSTS_KINDS: dict[str, Kind] = {
     "means": may.either(may.nothing, lambda value: isinstance(value, np.ndarray)),
     "epsilon": may.NONNEGATIVE,
 }
-_GAPS = {"problem": _PROBLEM, "delta": 0.05, "gaps": [0.0, 0.2]}
+_GAPS = {"problem": _PROBLEM, "delta": 0.05, "gaps": [0.2]}
 
 _HYPERPARAMETERS = {
     "length_scales": np.ones((3, 3)),
@@ -253,7 +253,7 @@ _HYPERPARAMETERS = {
 CALLS: dict[str, Call] = {
     **_of(
         "mfhpo",
-        IISE=policies(mfhpo.IISE, variant=may.one_of("max", "se", "mfe")),
+        IISE=policies(mfhpo.IISE, variant=may.one_of(None, "max", "order", "se", "mfe")),
         MFLUCB=policies(mfhpo.MFLUCB),
         MFUCB=policies(mfhpo.MFUCB),
         MFElimination=policies(mfhpo.MFElimination),
