@@ -60,27 +60,21 @@ class Certification:
 
     Parameters
     ----------
-    candidates, luckiest, maximise
-        The shortlist, at least two; the position of the one that the search would have handed over;
-        and whether larger values are better.
+    candidates, luckiest, baseline
+        The shortlist, at least two, and the positions of the search's own answer and of the
+        configuration in use today.
     delta, epsilon, sigma, max_failures
         See `mfhpo.search.BudgetedSearch`.
     budget, measure
         Largest number of evaluations, failures included, and least number of the winner's.
-    blocks
-        Whether candidates share the replicates of a block, a split or a seed. A `sigma` has no part
-        then, but for `Bounded` values.
-    replicates
-        Number of replicates, such as 5 folds or the questions of a test, in random order, which the
-        claim is about. None: they have no end.
+    blocks, replicates
+        Whether candidates share the replicates of a block, a split or a seed, and how many there
+        are, such as 5 folds, which the claim is then about.
     first_look
         Evaluations of each candidate before the first planned look (`GroupSequential`), without a
         budget and `measure`. None: the race is looked at after each evaluation.
     certifier
-        Makes the policy, where neither `blocks` nor `first_look` is given. None: the one that suits
-        the problem.
-    baseline
-        The position of the configuration in use today (`mfhpo.certification.baseline`), or None.
+        Makes the policy, where neither `blocks` nor `first_look` is given.
     seed
         Of the order in which candidates are evaluated first.
 

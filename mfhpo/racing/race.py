@@ -65,13 +65,12 @@ class Race(Policy):
         ``problem.noise``.
     audit
         Whether to compare what is observed with what was declared, and to widen what is
-        contradicted. The spread is compared with sigma: a race ends only after some 8 repeats at
-        each fidelity that it has values of. Means at different fidelities are compared with bias
-        bounds: the winner (with order bounds, also its closest rival) is evaluated until a bias
-        half as large again as its bound is mostly found, if that takes at most half of what the
-        race costs. Where the noise is taken for normal, a race ends only after 17 values of its
-        winner (at delta = 0.05): they show any outcome as frequent as one in six. "bias": sigma is
-        believed, and nothing is waited for.
+        contradicted. A race ends only after some 8 repeats at each fidelity that it has values of,
+        which show whether sigma holds. The winner (with order bounds, also its closest rival) is
+        evaluated until a bias half as large again as its bound is mostly found, if that takes at
+        most half of what the race costs. Where the noise is taken for normal, a race ends only
+        after 17 values of its winner (at delta = 0.05). "bias": sigma is believed, and nothing is
+        waited for.
     seed
         Chooses the pilot's arms.
     """
