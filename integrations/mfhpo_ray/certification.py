@@ -164,6 +164,8 @@ def certify(
     check_flag("reuse_actors", reuse_actors)
     check_instance("run_config", run_config, tune.RunConfig | None, "a tune.RunConfig or None")
     check_instance("trainable", trainable, str | Callable, "a function, a class or its name")
+    if isinstance(trainable, str):
+        check_name("trainable", trainable, "a function, a class or its name")
     if replicate is not None:
         check_blocks(replicate, fidelity, {"sigma": sigma})
     if replicates is not None:
