@@ -34,9 +34,11 @@ def test_the_file_for_kubernetes_is_yaml():
     assert service["spec"]["selector"] == database["spec"]["template"]["metadata"]["labels"]
     for job in (create, workers):
         [container] = job["spec"]["template"]["spec"]["containers"]
-        assert f"@{name}/" in container["command"][-1]
         assert container["command"][2] in ("create", "work")
-        reference = container["env"][0]["valueFrom"]["secretKeyRef"]
+        assert container["command"][3] == "$(STORAGE)"
+        password, storage = container["env"][:2]  # a value may use those before it
+        assert f":$(PASSWORD)@{name}/" in storage["value"]
+        reference = password["valueFrom"]["secretKeyRef"]
         assert reference["key"] in secret["stringData"]
         assert reference["name"] == secret["metadata"]["name"]
     assert workers["spec"]["template"]["spec"]["restartPolicy"] == "Never"
