@@ -149,7 +149,10 @@ def packages():
 
 def target_of(path):
     """What a name stands for, also where it is another name for it."""
-    thing = packages()[path]
+    try:
+        thing = packages()[path]
+    except KeyError:
+        raise PluginError(f"docs/reference/pages.py names {path}, which is not there.") from None
     thing = thing.final_target if thing.is_alias else thing
     if thing.is_attribute and isinstance(thing.value, griffe.ExprName):
         return target_of(thing.value.canonical_path)

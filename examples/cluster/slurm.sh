@@ -2,7 +2,7 @@
 #SBATCH --job-name=search
 #SBATCH --array=1-64%16           # 64 tasks, of which 16 run at a time
 #SBATCH --time=04:00:00
-#SBATCH --signal=B:TERM@300       # 300 s before the end: finish the trial under way, then leave
+#SBATCH --signal=B:TERM@300       # 300 s before the end: no further trial
 #SBATCH --requeue                 # after a preemption or a lost node
 #SBATCH --open-mode=append        # a task that runs again goes on in its log
 #SBATCH --output=worker-%a.log

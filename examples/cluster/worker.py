@@ -4,8 +4,9 @@
     python worker.py work STORAGE       a worker, as often as the queue starts it
     python worker.py answer STORAGE     at any time
 
-STORAGE is a file on a disk that all machines share, or the URL of a database. A worker exits with 0
-once the study has ended, and with another status if it has to be started again.
+STORAGE is a file on a disk that all machines share, or the URL of a database.
+A worker exits with 0 once the study has ended, and with another status if it
+has to be started again.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from mfhpo_optuna import SearchSampler, seed_of
 
 STUDY = "on the cluster"
 BUDGET = 1500.0  # epochs, of all workers together
-LEASE = 120.0  # seconds; no trial takes longer, so one that does has lost its worker
-LOCK = 30  # seconds; a lock on the journal that is older is a dead worker's
+LEASE = 120.0  # seconds; a trial that takes longer has lost its worker
+LOCK = 30  # seconds; an older lock on the journal is a dead worker's
 SECONDS_PER_EPOCH = 0.05
 
 
@@ -40,18 +41,25 @@ def objective(trial: optuna.Trial) -> float:
 
 def sampler() -> SearchSampler:
     """Return the sampler, which has the same arguments in all workers."""
-    return SearchSampler("epochs", budget=BUDGET, certify_share=0.3, epsilon=0.05, lease=LEASE)
+    return SearchSampler(
+        "epochs",
+        budget=BUDGET,
+        certify_share=0.3,
+        epsilon=0.05,
+        lease=LEASE,
+    )
 
 
 def storage_of(place: str) -> str | BaseStorage:
     """Return the storage that a path or URL names."""
     if "://" in place:
         return place
-    return JournalStorage(JournalFileBackend(place, JournalFileOpenLock(place, LOCK)))
+    lock = JournalFileOpenLock(place, LOCK)
+    return JournalStorage(JournalFileBackend(place, lock))
 
 
 def work(study: optuna.Study) -> int:
-    """Run trials until the study ends; SIGTERM lets the trial under way be the last one."""
+    """Run trials until the study ends, or SIGTERM makes one the last."""
     was_told = False
 
     def leave(*_: object) -> None:
@@ -73,9 +81,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     storage = storage_of(options.storage)
     if options.command == "create":
-        optuna.create_study(storage=storage, study_name=STUDY, load_if_exists=True)
+        optuna.create_study(
+            storage=storage,
+            study_name=STUDY,
+            load_if_exists=True,
+        )
         return 0
-    study = optuna.load_study(storage=storage, study_name=STUDY, sampler=sampler())
+    study = optuna.load_study(
+        storage=storage,
+        study_name=STUDY,
+        sampler=sampler(),
+    )
     if options.command == "work":
         return work(study)
     print(sampler().recommendation(study))
