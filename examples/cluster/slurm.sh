@@ -9,7 +9,9 @@
 #SBATCH --cpus-per-task=4
 #SBATCH --mem=8G
 
-# Once, before `sbatch slurm.sh /shared/search.log`:  python worker.py create /shared/search.log
+# Its argument is the storage. Create the study first:
+#   python worker.py create /shared/search.log
+#   sbatch slurm.sh /shared/search.log
 set -euo pipefail
 export OMP_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"
 exec python worker.py work "$1"   # exec: Slurm's signals reach Python itself

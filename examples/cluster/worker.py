@@ -1,7 +1,7 @@
 """A study on a cluster. Each command is a process of its own, on any machine.
 
     python worker.py create STORAGE     once, before the workers begin
-    python worker.py work STORAGE       a worker, as often as the queue starts it
+    python worker.py work STORAGE       a worker, as often as it is started
     python worker.py answer STORAGE     at any time
 
 STORAGE is a file on a disk that all machines share, or the URL of a database.
