@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces earlier search-limits certificates certify-share certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify portfolios questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak cluster size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces earlier search-limits certificates certify-share certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify portfolios questions when-settled peers replay sklearn-search new-data wheel test-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ test-faults: $(VENV)/.for-test | $(RESULTS) ## eight workers on real databases t
 
 soak: $(VENV)/.for-test | $(RESULTS) ## an hour of races with random faults: ARGS="--minutes 5 --seed 1"; needs the same
 	$(RUN) -m tests.reliability.soak --output $(RESULTS)/soak.json $(ARGS)
+
+cluster: $(VENV)/.for-test | $(RESULTS) ## sixteen workers that a queue kills and starts again; needs PostgreSQL
+	$(RUN) -m tests.examples.cluster.job_queue --output $(RESULTS)/cluster.json $(ARGS)
 
 size: $(VENV)/.for-test ## count lines, files and floors of imports
 	@$(RUN) -m benchmarks.size $(ARGS)

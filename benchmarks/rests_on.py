@@ -57,10 +57,16 @@ _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.sklearn_search": ("sklearn SpaceSearchCV", "sklearn certify"),
     "benchmarks.time_limit": (),
     "pytest": ("optuna",),
+    "tests.examples.cluster.job_queue": _SEARCH,
     "tests.reliability.soak": ("optuna",),
 }
 # With several workers, rules of order, loss and late results have a part in what is chosen.
-_WITH_WORKERS = ("benchmarks.assumptions", "pytest", "tests.reliability.soak")
+_WITH_WORKERS = (
+    "benchmarks.assumptions",
+    "pytest",
+    "tests.examples.cluster.job_queue",
+    "tests.reliability.soak",
+)
 
 
 def kinds_of(program: str) -> tuple[str, ...]:

@@ -118,6 +118,7 @@ LEFT_OUT = {
     "baselines": "make baselines",
     "reliability": "make test-faults",
     "soak": "make soak",
+    "cluster": "make cluster",
     "scale": "make scale",
     "hpo_judged": "python -m benchmarks.hpo run --judged, and report --judged",
     "hpo_five_seeds": "python -m benchmarks.hpo report --seeds 5",

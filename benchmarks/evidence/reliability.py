@@ -73,6 +73,19 @@ def leaks() -> str:
     return table(["", "after a quarter", "at the end"], rows)
 
 
+def cluster() -> str:
+    """Studies whose workers a queue kills and starts again."""
+    head = ["storage", "workers begun", "killed", "values", "lost", "certified"]
+    names = ["begun", "killed", "values", "lost"]
+    return table(
+        head,
+        [
+            [storage, *map(found.get, names), "yes" if found["certified"] else "no"]
+            for storage, found in result("cluster")["studies"].items()
+        ],
+    )
+
+
 def objectives() -> str:
     """What became of trials that misbehave, beside what Optuna alone does with them."""
     cells = [cell for cell in _cells() if "states" in cell]
@@ -154,6 +167,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "faults": faults,
     "soak": soak,
     "soak, left behind": leaks,
+    "cluster": cluster,
     "objectives": objectives,
     "values": values,
     "numbers of arms": numbers_of_arms,
