@@ -25,7 +25,7 @@ PAGES = {
             MFLUCBOptions MFUCBOptions MFEliminationOptions BlockOptions""",
     },
     "Certificates and answers": {
-        "mfhpo_optuna": "certify StudyCertificate StudyDeviation",
+        "mfhpo_optuna": "certify StudyCertificate",
         "mfhpo.experiment": "Answer",
     },
     "Pruners": {"mfhpo_optuna": "IISEPruner MFEliminationPruner TimeLimitPruner"},
@@ -33,7 +33,7 @@ PAGES = {
     "When to stop": {"mfhpo_optuna": "StopWhenSettled"},
     "In the objective": {
         "mfhpo_optuna": "seed_of training_of ForgottenReplicateWarning",
-        "mfhpo_optuna.lightgbm": "ReportRounds train_from_checkpoint",
+        "mfhpo_optuna.lightgbm": "train_from_checkpoint",
     },
     "What is known before": {
         "mfhpo_optuna": "Fidelity draw_arms enqueue_portfolio",
@@ -57,23 +57,23 @@ PAGES = {
     },
     "Core: policies": {
         "mfhpo": """
-            IISE Elimination SuccessiveElimination MaximumFidelityExploit BlockElimination MFTopTwo
+            IISE BlockElimination MFTopTwo
             MFGrad MFLUCB MFUCB MFElimination Race Policy PolicyChoice recommend_policy
             predict_cost CostPrediction cost_lower_bound""",
     },
     "Core: what is known": {
         "mfhpo": """
-            Problem Bias Noise Gaussian SubGaussian Bounded EstimatedNoise Radius TightestRadius
+            Problem Bias Noise Gaussian SubGaussian Bounded EstimatedNoise Radius
             HoeffdingRadius EmpiricalBernsteinRadius MixtureRadius StudentMixtureRadius""",
     },
     "Core: what is told": {
         "mfhpo": """
             Pull Observation Recommendation Labels ArmWithdrawnWarning BiasContradictedWarning
-            FidelityExhaustedWarning NoNoiseWarning NoiseContradictedWarning""",
+            NoNoiseWarning NoiseContradictedWarning""",
     },
     "Core: time limits": {
         "mfhpo": "RCUCB ZoomingRCUCB",
-        "mfhpo.censored": "CensoredPolicy Charge Linear par Confidence Survival SurvivalPoint",
+        "mfhpo.censored": "CensoredPolicy Charge Linear Confidence Survival SurvivalPoint",
     },
     "Core: games": {
         "mfhpo.games": """
