@@ -130,6 +130,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         is_known = record is not None or trial.run_metadata.start_time is not None
         if trial.is_finished():
             self._runs.end(run)
+            self._slots.hold(trial)
         elif self._closed or is_over(events_in(record), len(self._meter.levels) - 1):
             give_folder(trial)
             trial.set_status(Trial.TERMINATED)
@@ -205,6 +206,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         """Return the trial to start or resume, if there is room for one."""
         search, self._controller = tune_controller.search_alg, tune_controller
+        self._slots.release(tune_controller)
         for run in self._slots.ended():
             if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
                 self._fail(run)

@@ -221,6 +221,19 @@ class Slots:
         self.count: Callable[[Trial], float] = slots_for  # a simulation has its own
         self._clock = clock
         self._patience_ends: dict[str, float] = {}
+        self._held: Trial | None = None
+
+    def hold(self, trial: Trial) -> None:
+        """Hold a restored trial that is over: if all are, Ray makes no step of its loop."""
+        if self._held is None and trial.status == Trial.TERMINATED:
+            self._held = trial
+            trial.set_status(Trial.PAUSED)
+
+    def release(self, tune_controller: Any) -> None:
+        """Let the trial that was held be over again, now that Ray has begun a step."""
+        if self._held is not None:
+            tune_controller._set_trial_status(self._held, Trial.TERMINATED)
+            self._held = None
 
     def hold_back(self, search: Any, trial: Trial) -> None:
         """Let a new trial wait; Ray adds it to its lists after this, by the status it has then."""

@@ -94,6 +94,18 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     assert scheduler._course.experiment.runner.policy.plays.sum(axis=1).tolist() == [1, 0, 0]
 
 
+def test_a_restored_experiment_whose_trials_are_all_over_makes_a_step():
+    controller, scheduler = controller_of(search_of()), gains()
+    controller._set_trial_status = lambda trial, status: trial.set_status(status)
+    trials = [make_trial(number) for number in (1, 2)]
+    for trial in trials:
+        trial.set_status(Trial.TERMINATED)
+        scheduler.on_trial_add(controller, trial)
+    assert not all(trial.is_finished() for trial in trials)  # else Ray returns at once
+    assert scheduler.choose_trial_to_run(controller) not in trials
+    assert all(trial.is_finished() for trial in trials)
+
+
 def test_a_trial_that_ray_gives_up_before_it_runs_is_no_longer_waited_for():
     """Its process could not be reset; Ray does not run it again, whatever ``max_failures`` says."""
     search = search_of()
