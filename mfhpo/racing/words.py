@@ -204,5 +204,5 @@ def _unseen(known: Known, arm: int | None) -> str:
     if others.size:
         means = np.where(pulled[others] > 0, known.evidence.means(others, target), -np.inf)
         rival = int(others[np.argmax(means)])
-        counts.append((f"{known.labels.arm(rival)}, its closest rival", int(pulled[rival])))
+        counts.append(("its closest rival", int(pulled[rival])))
     return unseen_in_words(counts, known.delta)
