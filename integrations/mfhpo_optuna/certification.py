@@ -242,15 +242,18 @@ def _open_record(
     sampler: StudySampler,
     name: str | None,
     only_reads: bool,
+    n: int = 1,
 ) -> optuna.Study:
     """Open the study of the evaluations, or begin it and write down what it is about.
 
-    Who only reads begins it in memory. ValueError if it is about something else already.
+    Who only reads begins it in memory. ValueError if it is about something else already. After one
+    of a fixed seed another is opened, the `n`-th: the objective may be mended.
     """
-    name = shortlist.name if name is None else name
-    is_new = name not in optuna.get_all_study_names(study._storage)
+    first = shortlist.name if name is None else name
+    name, following = f"{first} ({n})" if n > 1 else first, f"{first} ({n + 1})"
+    known = optuna.get_all_study_names(study._storage)
     record = optuna.create_study(
-        storage=None if only_reads and is_new else study._storage,
+        storage=None if only_reads and name not in known else study._storage,
         study_name=name,
         sampler=sampler,
         pruner=NopPruner(),
@@ -259,7 +262,6 @@ def _open_record(
     )
     about = {
         "study": study.study_name,
-        "direction": study.direction.name,
         "candidates": [
             [one.name, one.claim if math.isfinite(one.claim) else params_in_words(one.params)]
             for one in shortlist.candidates
@@ -267,12 +269,13 @@ def _open_record(
         "replicate": shortlist.replicate,
     }
     noted = attributes.read_attribute(record, attributes.SHORTLIST_KEY)
+    is_foreign = noted is None and record.get_trials(deepcopy=False)
+    if is_foreign or record.directions != study.directions:
+        raise ValueError(
+            f"name={name!r} is a study of its own, with trials that are no evaluations of a "
+            f"shortlist, or with other directions; give another name."
+        )
     if noted is None:
-        if record.get_trials(deepcopy=False):
-            raise ValueError(
-                f"name={record.study_name!r} is a study of its own, with trials that are no "
-                f"evaluations of a shortlist; give another name."
-            )
         for key, value in study.user_attrs.items():
             if not key.startswith(attributes.SAMPLER_KEY):  # it may go on in others
                 record.set_user_attr(key, value)
@@ -285,6 +288,8 @@ def _open_record(
             f"{[name for name, _ in noted['candidates']]}. Give another name=, or delete it with "
             f"optuna.delete_study."
         )
+    if (following in known or not only_reads) and _contest(sampler.known(record)).noise_is_hidden:
+        return _open_record(study, shortlist, sampler, first, only_reads, n + 1)
     return record
 
 
@@ -293,8 +298,8 @@ _GIVE_THE_SAME = "Give the objective that the study was run with."
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
     "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
-    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again "
-    "with another name=; if the objective really has no noise, say so with sigma=0"
+    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again; if "
+    "the objective really has no noise, say so with sigma=0"
 )
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
+from urllib.parse import unquote
 
 import optuna
 import typer
@@ -376,8 +377,10 @@ def _opened(storage: str) -> BaseStorage:
                 return JournalStorage(JournalFileBackend(storage))
         storage = f"{_SQLITE}{Path(storage).absolute()}"
     url = make_url(storage)
-    if url.get_backend_name() == "sqlite" and not str(url.database).startswith("file:"):
-        Path(url.database or "").open("rb").close()  # SQLite would make it
+    if url.get_backend_name() == "sqlite":  # which would make the file
+        path = url.database or ""
+        path = unquote(path.removeprefix("file:")) if "uri" in url.query else path
+        Path(path).open("rb").close()
     # Optuna would make its tables in whatever database it is allowed to write to.
     engine = create_engine(url)
     try:

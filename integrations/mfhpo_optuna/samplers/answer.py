@@ -12,17 +12,18 @@ if the same one promises more after twice as many evaluations.
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo.experiment import Answer
 from mfhpo_optuna.study.study_experiment import StudyExperiment
 from mfhpo_optuna.study.trials.attributes import (
+    ANSWERING_KEY,
     CERTIFICATE_KEY,
     CONCLUDED_KEY,
     LIMIT_KEY,
@@ -30,12 +31,17 @@ from mfhpo_optuna.study.trials.attributes import (
     attributes_for,
     certificate_of,
     read_attribute,
+    write_attribute,
 )
+from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 
 # The answers of all samplers are of one class.
 StudyRecommendation: TypeAlias = Answer
 SearchRecommendation: TypeAlias = Answer
 StudyLimitRecommendation: TypeAlias = Answer
+
+# Seconds that a worker is given to answer, since it may have died, and between two looks at it.
+_ANSWERING, _PERIOD = 2.0, 0.2
 
 # For so many evaluations each is looked at, and then every so many times as many.
 _EACH, _GROWTH = 50, 1.02
@@ -158,6 +164,28 @@ def _add(
     )
     known.read(study)
     return value
+
+
+def wait_for_others(
+    study: optuna.Study, trial: FrozenTrial, sleep: Callable[[float], None]
+) -> None:
+    """Let workers in other processes answer first whose trials began earlier.
+
+    Those that come after the first look have seen this worker's note, and look for its answer.
+    """
+    me = worker_name()
+
+    def others_answer(before: float) -> bool:
+        under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        notes = [read_attribute(t, ANSWERING_KEY) for t in under_way if t.number < before]
+        return any(note not in (None, me) and not is_surely_dead(note) for note in notes)
+
+    write_attribute(study, trial, ANSWERING_KEY, me)
+    waits = others_answer(math.inf)
+    for _ in range(round(_ANSWERING / _PERIOD)):
+        if waits:
+            sleep(_PERIOD)
+            waits = others_answer(trial.number)
 
 
 def _looks(evaluations: int) -> int:

@@ -250,6 +250,13 @@ class LimitKind(Kind):
             "reward_range=(least, largest)."
         )
 
+    def is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+        """Return whether an earlier answer says the same, as do all after the horizon."""
+        # Workers that end after the horizon change the bounds a little, but not the answer.
+        horizon = self.options["horizon"] or math.inf
+        now, earlier = ({**of, "trials": min(of["trials"], horizon)} for of in (now, earlier))
+        return super().is_repeat(now, earlier)
+
     def progress(self, known: StudyExperiment) -> Progress:
         """Return arms in play, limits, share of stopped trials, and the leading pair."""
         policy, leader = known.policy, ""

@@ -231,7 +231,7 @@ class StudySampler(BaseSampler):
             if not (is_over := known.is_over):
                 answers.add_so_far(study, known)
         if is_over:
-            self._conclude(study)
+            self._conclude(study, trial)
             stop(study)
 
     def _reply(self, study: optuna.Study, trial: FrozenTrial) -> Reply:
@@ -301,7 +301,7 @@ class StudySampler(BaseSampler):
                 stacklevel=5,
             )
         if is_last:
-            self._conclude(study)
+            self._conclude(study, trial)
 
     def _value_for(
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
@@ -317,12 +317,15 @@ class StudySampler(BaseSampler):
             return drawn(self._seed or 0, trial.number, name, distribution)
         return value_for(study, known, trial, note, name, distribution, self._proposer)
 
-    def _conclude(self, study: optuna.Study) -> None:
+    def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Add the trial that ``study.best_trial`` is to show, unless another worker has done so."""
-        with self._studies.lock:
-            known = self._read(study)
-            answers.add_answer(study, known)
-            self._progress.show(lambda: self.kind.progress(known), is_last=True)
+        try:
+            answers.wait_for_others(study, trial, self._sleep)
+        finally:  # also after Ctrl-C
+            with self._studies.lock:
+                known = self._read(study)
+                answers.add_answer(study, known)
+                self._progress.show(lambda: self.kind.progress(known), is_last=True)
 
     def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Keep a single noisy value from being the best trial, which must break no constraint."""

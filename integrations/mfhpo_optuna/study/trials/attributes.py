@@ -87,6 +87,7 @@ class EndNote(_Note):
 # digest of the arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
 ARM_KEY = "mfhpo:pull"
 WORKER, ARGUMENTS = "worker", "arguments"
+ANSWERING_KEY = "mfhpo:answering"  # the process that is about to add the answer
 CERTIFICATE_KEY = "mfhpo:certificate"  # of one that answers
 CONCLUDED_KEY = "mfhpo:concluded"  # of a certified answer: its counter, and what had not ended
 SO_FAR_KEY = "mfhpo:so_far"  # of an answer before the end: the number of evaluations behind it
@@ -284,6 +285,7 @@ _CHECKS: dict[str, Check] = {
         players=lambda players: all(_are(_is_name, names) for names in players.values()),
         fidelity=partial(_are, _is_name),
     ),
+    ANSWERING_KEY: _is_name,
     CERTIFICATE_KEY: _fields(
         "arm",
         arm=lambda arm: arm is None or _is_whole(arm),

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import optuna
 from optuna.storages import InMemoryStorage, JournalStorage
@@ -79,25 +79,32 @@ def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
     Optuna's own methods copy, sort or filter all trials, which is slow in a long study. They are
     used with a storage that is not Optuna's, or reads trials in its own way.
     """
-    storage, study_id = study._storage, study._study_id
-    reads: object = type(storage).get_all_trials
-    if isinstance(storage, InMemoryStorage) and reads is InMemoryStorage.get_all_trials:
-        with storage._lock:
-            yield storage._studies[study_id].trials.__getitem__
-    elif isinstance(storage, _CachedStorage) and reads is _CachedStorage.get_all_trials:
-        storage._read_trials_from_remote_storage(study_id)
-        with storage._lock:
-            yield storage._studies[study_id].trials.__getitem__
-    elif isinstance(storage, JournalStorage) and reads is JournalStorage.get_all_trials:
-        with storage._thread_lock:
-            storage._sync_with_backend()
-            replay = storage._replay_result
-            if study_id not in replay._studies:
-                raise KeyError(study_id)
-            trials, ids = replay._trials, replay._study_id_to_trial_ids[study_id]
-            yield lambda number: trials[ids[number]]
-    else:
-        yield study.get_trials(deepcopy=False).__getitem__
+    with ExitStack() as locks:
+        try:
+            trial_at = _in_place(study._storage, study._study_id, locks)
+        except AttributeError:  # a version of Optuna whose storages are made otherwise
+            locks.close()
+            trial_at = None
+        yield trial_at or study.get_trials(deepcopy=False).__getitem__
+
+
+def _in_place(storage: Any, study_id: int, locks: ExitStack) -> TrialAt | None:
+    reads = type(storage).get_all_trials
+    if reads in (InMemoryStorage.get_all_trials, _CachedStorage.get_all_trials):
+        if isinstance(storage, _CachedStorage):
+            storage._read_trials_from_remote_storage(study_id)
+        locks.enter_context(storage._lock)
+        at: TrialAt = storage._studies[study_id].trials.__getitem__
+        return at
+    if reads is not JournalStorage.get_all_trials:
+        return None
+    locks.enter_context(storage._thread_lock)
+    storage._sync_with_backend()
+    replay = storage._replay_result
+    if study_id not in replay._studies:
+        raise KeyError(study_id)
+    trials, ids = replay._trials, replay._study_id_to_trial_ids[study_id]
+    return lambda number: trials[ids[number]]
 
 
 class UnderWay:
