@@ -23,7 +23,8 @@ from mfhpo.racing.rule import Expected, Known, Needs, Verdict
 
 def needs_pilot(problem: Problem) -> bool:
     """Tell whether costs or the scale of the noise have to be found out."""
-    return None in (problem.costs, declared_sigmas(problem.noise, problem.n_fidelities))
+    sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
+    return problem.costs is None or sigmas is None
 
 
 def radii(problem: Problem) -> list[Radius] | None:

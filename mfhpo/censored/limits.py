@@ -112,8 +112,9 @@ class History:
         if self.declared is not None:
             seen = [reward for reward in self.rewards if not math.isnan(reward)]
             n = sum(not self.declared[0] <= reward <= self.declared[1] for reward in seen)
+            words = f"rewards lie within the declared range {low:g} to {high:g}"
             outside = f": contradicted by {n} of {len(seen)}, taken as the nearest value inside"
-            return f"rewards lie within the declared range {low:g} to {high:g}{outside * bool(n)}"
+            return f"{words}{outside}" if n else words
         if self.is_known:
             return (
                 f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "

@@ -23,7 +23,7 @@ _OF_RACES = (
     *("delta", "epsilon", "certified", "certifies", "survivors", "compared", "assumptions"),
     *("remaining_cost", "conditions", "unseen", "not_compared", "failures", "notices", "is_exact"),
 )
-_OF_SEARCHES = (*("tried", "earlier", "at_target", "left", "chance", "stopped", "certificate"),)
+_OF_SEARCHES = ("tried", "earlier", "at_target", "left", "chance", "stopped", "certificate")
 _OF_LIMITS = (
     *("params", "arm", "limit", "gain", "interval", "delta", "survival", "censored", "finished"),
     *("reason", "seconds", "trials", "survivors", "assumptions", "estimated"),
