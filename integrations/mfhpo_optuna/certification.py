@@ -260,7 +260,7 @@ def _open_record(
         direction=study.direction,
         load_if_exists=True,
     )
-    about = {
+    about: dict[str, Any] = {
         "study": study.study_name,
         "candidates": [
             [one.name, one.claim if math.isfinite(one.claim) else params_in_words(one.params)]
@@ -279,9 +279,8 @@ def _open_record(
         for key, value in study.user_attrs.items():
             if not key.startswith(attributes.SAMPLER_KEY):  # it may go on in others
                 record.set_user_attr(key, value)
-        attributes.write_note(
-            record, attributes.SHORTLIST_KEY, {**about, "first_number": shortlist.first_number}
-        )
+        about["first_number"] = shortlist.first_number
+        attributes.write_note(record, attributes.SHORTLIST_KEY, about)
     elif any(noted.get(key) != value for key, value in about.items()):
         raise ValueError(
             f"study {record.study_name!r} records another shortlist, of study {noted['study']!r}: "

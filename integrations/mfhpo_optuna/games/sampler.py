@@ -287,7 +287,7 @@ class NashSampler(StudySampler):
             raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
         return game.value_for(trial, name, distribution)
 
-    def _conclude(self, study: optuna.Study) -> None:
+    def _conclude(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Show the end; no trial is added, as no trial is an equilibrium."""
         with self._studies.lock:
             game = self._read(study)

@@ -178,7 +178,7 @@ def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
 
 
 @pytest.mark.filterwarnings("ignore:repeated evaluations")
-def test_fixed_seed_is_noticed():
+def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     study = searched()
     with pytest.warns(NoNoiseWarning, match=r"seed_of\(trial\)") as caught:
         answer = certify(study, lambda trial: trial.suggest_float("x", -1, 1) ** 2, top=4)
@@ -189,9 +189,11 @@ def test_fixed_seed_is_noticed():
     assert "exactly the same value" in str(answer)
     with pytest.raises(ValueError, match="feasible"):
         _ = record_of(study, answer).best_trial
-    mended = certify(study, bowl, top=4, name="mended")
+    mended = certify(study, bowl, top=4)
     assert mended.certified
-    assert certify(study, bowl, top=4, name="mended", timeout=0) == mended
+    assert mended.study_name == f"{answer.study_name} (2)"
+    assert certify(study, bowl, top=4) == mended
+    assert certify(study, bowl, top=4, timeout=0) == mended
 
 
 def test_time_limited_objectives_are_limited():

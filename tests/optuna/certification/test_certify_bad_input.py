@@ -45,6 +45,13 @@ def test_too_few_configurations():
         certify(study, objective)
 
 
+def test_an_empty_study_of_another_direction_is_no_record(study):
+    empty = optuna.create_study(storage=study._storage, study_name="empty", direction="maximize")
+    with pytest.raises(ValueError, match=r"name='empty' is a study .* with other directions; give"):
+        certify(study, objective, name="empty")
+    assert not empty.user_attrs
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [

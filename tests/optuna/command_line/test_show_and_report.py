@@ -23,7 +23,7 @@ def test_show_says_what_the_sampler_says(mfhpo, database):
     assert f"{answer.mean:.5g}" in text
 
 
-URLS = ["sqlite:///{}?timeout=5", "sqlite+pysqlite:///{}", "sqlite:///file:{}?uri=true&mode=rw"]
+URLS = ["sqlite:///{}?timeout=5", "sqlite+pysqlite:///{}", "sqlite:///file:{}?uri=true"]
 FORMS = ["{}", "sqlite:///{}", *URLS]
 
 

@@ -1,29 +1,120 @@
-"""Several workers that find that a race is over."""
+"""Several workers that find at the same moment that a race is over: one of them answers."""
+
+import os
 
 import numpy as np
+import optuna
 import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
-from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, worker
+from mfhpo_optuna.samplers import answer as answering
+from mfhpo_optuna.samplers.study_sampler import StudySampler
+from mfhpo_optuna.study.trials.attributes import ANSWERING_KEY
+from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, worker
+from tests.optuna.study.test_joining import a_dead_process, another_process
 
 
 def iise():
     return IISESampler("epochs", ARMS, epsilon=0.2, sigma=0.05, seed=0)
 
 
-def test_who_comes_later_adds_no_answer():
-    """Two workers end a race at once; the second finds the first one's answer."""
-    storage = InMemoryStorage()
-    first, second = (worker(storage, iise()) for _ in range(2))
-    late = second.ask()
-    late.suggest_float("x", -1, 1)
-    first.optimize(bowl)
-    second.tell(late, state=TrialState.FAIL)
-    first.optimize(bowl)
-    finished = [answer.user_attrs[CERTIFICATE]["finished"] for answer in answers(first)]
-    assert sum(finished) == 1
+@pytest.fixture
+def over(monkeypatch):
+    """A study whose race is over, and whose answer nobody has added yet."""
+    study = worker(InMemoryStorage(), iise())
+    with monkeypatch.context() as patch:
+        for way in ("add_answer", "add_so_far"):
+            patch.setattr(answering, way, lambda *_: None)
+        study.optimize(bowl)
+    assert study.sampler.recommendation(study).certified
+    assert len(pulls(study)) == len(study.trials)
+    return study
+
+
+def claim(study, process=None):
+    """Another process has a trial under way in which it is about to answer."""
+    other = optuna.load_study(study_name="shared", storage=study._storage)
+    trial = other.ask()
+    trial.set_user_attr(ANSWERING_KEY, another_process(process or os.getppid()))
+    return trial
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """What happens at each wait, one after the other; then nothing."""
+    happens = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if happens:
+            happens.pop(0)()
+
+    waits = []
+    monkeypatch.setattr(StudySampler, "_sleep", staticmethod(sleep))
+    return happens, waits
+
+
+def test_alone_nobody_waits(over, waits):
+    over.optimize(bowl)
+    assert len(answers(over)) == 1
+    assert not waits[1]
+
+
+def test_who_comes_later_adds_no_answer(over, waits):
+    happens, waited = waits
+    trial, other = claim(over), worker(over._storage, iise())
+
+    def answer_and_end():
+        answering.add_answer(other, other.sampler.known(other))
+        other.tell(trial.number, state=TrialState.PRUNED)
+
+    happens += [lambda: None, answer_and_end]
+    over.optimize(bowl)
+    assert len(waited) == 2
+    assert len(answers(over)) == 1
+
+
+def test_the_first_trial_answers_after_one_look(over, waits):
+    happens, waited = waits
+    mine = over.ask()  # under ask and tell nothing is concluded before a trial
+    claim(over)
+    mine.suggest_float("x", -1, 1)
+    over.tell(mine, state=TrialState.FAIL)
+    assert len(waited) == 1
+    assert len(answers(over)) == 1
+    assert happens == []
+
+
+def test_one_that_never_answers_is_not_waited_for_long(over, waits):
+    _, waited = waits
+    claim(over)
+    over.optimize(bowl)
+    assert len(answers(over)) == 1
+    assert 1.5 <= sum(waited) <= 2.5
+
+
+def test_a_dead_process_is_not_waited_for(over, waits):
+    claim(over, process=a_dead_process())
+    over.optimize(bowl)
+    assert not waits[1]
+    assert len(answers(over)) == 1
+
+
+def test_an_interrupt_while_waiting_still_answers(over, waits):
+    happens, _ = waits
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    claimed = claim(over)
+    happens.append(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        over.optimize(bowl)
+    assert len(answers(over)) == 1
+    running = [t.number for t in over.trials if t.state == TrialState.RUNNING]
+    assert running == [claimed.number]
 
 
 class Slow(IISESampler):

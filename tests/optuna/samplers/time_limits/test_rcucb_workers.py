@@ -6,6 +6,7 @@ import pytest
 from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna import RCUCBSampler
+from tests.optuna.samplers.races import answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     LIMIT,
@@ -61,6 +62,19 @@ def test_what_ends_after_its_lease_counts_as_well():
         study.tell(trial, end(trial, value, 0.5))
     for sampler in (study.sampler, make()):
         assert [result.observation.value for result in history(study, sampler)] == [0.6, 0.5]
+
+
+def test_what_ends_after_the_horizon_is_no_other_answer():
+    study = optuna.create_study(direction="maximize", sampler=make(horizon=HORIZON))
+    late = [study.ask() for _ in range(3)]
+    for trial in late:
+        trial.suggest_float("x", 0.0, 1.0)
+    study.optimize(score)
+    n_answers = len(answers(study))
+    for value, trial in enumerate(late):
+        study.tell(trial, end(trial, value / 2.0, 0.01))
+    assert len(history(study)) > HORIZON
+    assert len(answers(study)) == n_answers
 
 
 def test_a_zombie_does_not_delay_the_end():

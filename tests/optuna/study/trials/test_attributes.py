@@ -57,6 +57,7 @@ WRONG = {
     "END_KEY": [3, {}, {"trial": 1}, {"trial": -1, "order": 2}, {"trial": 1, "order": True}],
     "LOST_KEY": [3, {}, {"order": 1}, {"trial": 1, "order": 2, "is_sure": 0}],
     "GAME_KEY": [[], {"players": 3}, {"players": {"row": "x"}, "fidelity": []}, {"players": {}}],
+    "ANSWERING_KEY": [3, "", "9" * 10**6],
     "CERTIFICATE_KEY": [
         1,
         {},

@@ -5,6 +5,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
+from mfhpo_optuna.study.trials import under_way
 from mfhpo_optuna.study.trials.under_way import TrialNews
 from tests.optuna.samplers.races import bowl
 
@@ -63,6 +64,18 @@ def test_a_storage_that_reads_in_its_own_way_is_asked_for_all_trials():
     study = optuna.create_study(storage=Counting())
     check_reading(study, study)
     assert Counting.reads > 6
+
+
+def test_a_storage_that_is_made_otherwise_is_asked_for_all_trials(studies, monkeypatch):
+    """A later version of Optuna's may lack what is no public part of this one."""
+    in_place = under_way._in_place
+
+    def lacks_a_part(*args):
+        in_place(*args)
+        raise AttributeError
+
+    monkeypatch.setattr(under_way, "_in_place", lacks_a_part)
+    check_reading(*studies)
 
 
 def test_no_reading_goes_through_all_trials(studies, monkeypatch):
