@@ -303,11 +303,7 @@ _HOW_TO_SEE_NOISE = (
 
 
 class _RecordKind(Kind):
-    """Compares the candidates of a shortlist by new evaluations.
-
-    Options are tried at once, so that wrong ones raise before anything is recorded. `forgotten`
-    knows the trials that have made the shortlist.
-    """
+    """Compares the candidates of a shortlist by new evaluations; wrong options raise at once."""
 
     is_whole = True
     answers_so_far = False

@@ -133,10 +133,7 @@ class GameFidelity:
 
 
 class GameSpace:
-    """The known distributions with which an objective asks for parameters.
-
-    Those are the players' and the fidelities'.
-    """
+    """The known distributions of the parameters of players and fidelities."""
 
     def __init__(self, players: Players, fidelities: tuple[str, ...]) -> None:
         self.distributions: dict[str, BaseDistribution] = {}

@@ -169,10 +169,7 @@ def _add(
 def wait_for_others(
     study: optuna.Study, trial: FrozenTrial, sleep: Callable[[float], None]
 ) -> None:
-    """Let workers in other processes answer first whose trials began earlier.
-
-    Those that come after the first look have seen this worker's note, and look for its answer.
-    """
+    """Let workers in other processes answer first whose trials began earlier."""
     me = worker_name()
     if read_attribute(trial, ANSWERING_KEY) == me:
         return  # it has waited before
@@ -183,7 +180,7 @@ def wait_for_others(
         return any(note not in (None, me) and not is_surely_dead(note) for note in notes)
 
     write_attribute(study, trial, ANSWERING_KEY, me)
-    waits = others_answer(math.inf)
+    waits = others_answer(math.inf)  # who looks later has seen this note
     for _ in range(round(_ANSWERING / _PERIOD)):
         if waits:
             sleep(_PERIOD)

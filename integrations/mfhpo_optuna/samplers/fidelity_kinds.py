@@ -119,10 +119,7 @@ class FidelityKind(Kind):
 
 
 class RaceKind(FidelityKind):
-    """Compares configurations; what is declared has the unit and direction of the objective.
-
-    Options are tried at once, so that wrong ones raise here and not in the first trial.
-    """
+    """Compares configurations; wrong options raise at once."""
 
     def __init__(self, declared: DeclaredRace, arms: ArmsLike) -> None:
         self.declared = declared

@@ -45,11 +45,7 @@ def race(
     options: Mapping[str, Any],
     make: MakePolicy | None = None,
 ) -> dict[str, Any]:
-    """Return what a sampler of races gives to `StudySampler`, by the arguments that it was given.
-
-    The policy takes its options as they are, unless a function is given to `make` it. Finalists are
-    compared by it, or by a few planned looks where that function chooses a policy.
-    """
+    """Return what a sampler of races gives to `StudySampler`; a function may `make` its policy."""
     own, host = own_and_host(type(sampler), options, SamplerOptions)
     policy = sampler._policy_class
     given = {name: value for name, value in options.items() if name not in host}

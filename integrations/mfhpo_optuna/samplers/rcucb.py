@@ -153,11 +153,7 @@ def _best_limit(sampler: StudySampler, study: optuna.Study) -> float:
 
 
 class LimitKind(Kind):
-    """Chooses an arm and a limit for every trial.
-
-    All options are given; see `mfhpo.experiment.LimitSettings`. They are tried at once, so that
-    wrong ones raise here and not in the first trial.
-    """
+    """Chooses an arm and a limit for every trial; wrong options raise at once."""
 
     chooses = "time limits"
     in_seconds = True

@@ -108,11 +108,7 @@ class Studies:
     def objection_to_others(
         self, study: optuna.Study, trial_number: int, sleep: Callable[[float], None]
     ) -> str:
-        """Return why this worker must not run a study beside others, or "".
-
-        If it may, the study is told how it is run, for others and for whoever reads it later: a
-        mere reader writes nothing.
-        """
+        """Return why this worker must not run a study beside others, or "": then it is noted."""
         others, key = self._others(study, trial_number), _key_of(study)
         if key in self._noted and not others:
             return ""

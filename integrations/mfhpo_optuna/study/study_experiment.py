@@ -52,11 +52,7 @@ _CHOICES = 8  # of a trial that other workers get in the way of
 
 
 class StudyExperiment:
-    """Reads a study's trials into an experiment, and writes claims and ends to them.
-
-    All workers have the same `seed` of what is drawn. After `lease` seconds a running trial is
-    given up. By the digest of its sampler's `arguments` others know its trials.
-    """
+    """Reads a study's trials into an experiment, and writes claims and ends to them."""
 
     translation: type[Translation] = Translation  # makes events of its trials
 

@@ -154,12 +154,8 @@ def _number(value: Any) -> Any:
 
 
 def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
-    """Pack an exception with its traceback; `of_storage` says that a trial's storage raised it.
-
-    One that would end the program, as `sys.exit` raises it, becomes a RuntimeError, because Optuna
-    would leave the trial running.
-    """
-    if not isinstance(error, Exception | KeyboardInterrupt):
+    """Pack an exception with its traceback; `of_storage` says that a trial's storage raised it."""
+    if not isinstance(error, Exception | KeyboardInterrupt):  # Optuna would leave the trial running
         ending, shown = error, _text(repr, error)
         error = RuntimeError(
             f"the objective raised {shown}, which ends a program, instead of returning a value."

@@ -86,11 +86,7 @@ def read_anew(study: optuna.Study, sampler: StudySampler) -> tuple[StudyExperime
 def told(
     study: optuna.Study, sampler: StudySampler | None, kind: type[Any], plot: str, needed: str
 ) -> tuple[StudyExperiment, Answer]:
-    """Return a study's experiment and its answer, for a plot that needs one of a kind.
-
-    Raises ImportError without plotly; TypeError if the sampler that is given, or else the study's
-    or the one that the study names, is of another kind; ValueError if nothing is known yet.
-    """
+    """Return a study's experiment and its answer, for a plot that needs one of a kind."""
     require_plotly(plot)
     check_instance("study", study, optuna.Study, "an optuna.Study")
     why, found = "", sampler
@@ -196,11 +192,7 @@ class StudyReading:
 
 
 def read_study(study: optuna.Study, sampler: StudySampler | None = None) -> StudyReading:
-    """Read a study by the sampler that is given, by its own, or by the one that it names.
-
-    Nothing is written to it by a sampler with the arguments of the one that has run it. Raises
-    TypeError for a sampler that is not mfhpo's.
-    """
+    """Read a study by the sampler that is given, by its own, or by the one that it names."""
     right = "a sampler of mfhpo such as SearchSampler(...) or None"
     check_instance("sampler", sampler, StudySampler | None, right)
     without, answer = "", None

@@ -74,11 +74,7 @@ def say(words: str, wanted: ProgressLike) -> None:
 
 
 class ProgressReport:
-    """Shows now and then where a study stands, from its first trial to the end of `optimize`.
-
-    `wanted` is what a sampler was given as `progress`. A terminal's line is rewritten in its place:
-    the cursor waits at its beginning, so that a line of Optuna's log takes its place.
-    """
+    """Shows now and then where a study stands, if that is `wanted`, until `optimize` ends."""
 
     def __init__(self, wanted: ProgressLike) -> None:
         self._wanted = native(wanted)

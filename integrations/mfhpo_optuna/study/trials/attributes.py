@@ -210,11 +210,7 @@ def write_note(of: optuna.Study | BaseTrial, key: str, value: Any) -> None:
 
 
 def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
-    """Return the parameters that a trial has when it begins, whatever its sampler says.
-
-    They were enqueued, or Optuna copied them from a lost trial that this one repeats. None without
-    any.
-    """
+    """Return what a trial has when it begins: enqueued, or of the lost one that it repeats."""
     enqueued: dict[str, Any] | None = trial.system_attrs.get("fixed_params")
     if trial.params:
         return {**(enqueued or {}), **trial.params}

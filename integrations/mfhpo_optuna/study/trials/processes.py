@@ -70,11 +70,7 @@ def _state_and_beginning(number: int) -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def _machine_of(number: int) -> str:
-    """Return what no other machine has since its start, with its namespace of processes.
-
-    Machines may share their names, and containers that of the machine, but not the numbers. A
-    forked process may have another namespace.
-    """
+    """Return what no other machine or container has, which may have its name, since its start."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())
