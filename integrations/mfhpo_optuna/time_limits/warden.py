@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import wait
 
-from mfhpo.censored.memory import memory_below, surely
+from mfhpo.censored.memory import children_of, memory_below, surely
 from mfhpo_optuna.time_limits import processes
 from mfhpo_optuna.time_limits.crossing import Channel, close_in_forked_children, pack_error
 from mfhpo_optuna.time_limits.worker import Objective, work
@@ -62,6 +62,11 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: float | N
         while os.getppid() == parent:
             ready = wait([lifeline], _LOOK_AT_KEEPERS)
             processes.reap()
+            for child in children_of(own):
+                # In another session it is no keeper: its own keeper was killed from outside.
+                with suppress(ProcessLookupError, PermissionError):
+                    if os.getsid(child) != own:
+                        os.kill(child, signal.SIGKILL)
             if ready:
                 order, handles, _, _ = socket.recv_fds(lifeline, 1, 2)
                 if not order:
