@@ -232,9 +232,8 @@ class End:
 def supervise(worker: WorkerHandle, trial: BaseTrial, limit: float) -> End:
     """Serve a worker that has begun, until the trial has ended.
 
-    The worker's own clock says whether a trial is in time; the clock of this process only says when
-    to kill. Both stop while a sampler computes or the storage first fails. Raises KeyboardInterrupt
-    if the program was interrupted and only waits for its threads.
+    The worker's own clock says whether a trial is in time; that of this process only when to kill.
+    Raises KeyboardInterrupt if the program was interrupted and only waits for its threads.
     """
     clock, answers, calls = _Clock(limit), Answers(trial), worker.calls.end
     before = objective_clock.set(clock.seconds)

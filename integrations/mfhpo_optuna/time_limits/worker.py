@@ -53,10 +53,7 @@ class Done:
 
 
 def draw_seeds() -> tuple[int, int]:
-    """Draw seeds for an `Order` from the same generators in this process.
-
-    So they differ from call to call, and whoever seeds the generators here gets the same again.
-    """
+    """Draw seeds for an `Order` from the same generators in this process."""
     # No algorithm of ours draws from NumPy's: it is meant as the state that objectives may use.
     return random.getrandbits(32), int(np.random.randint(0, 2**32, dtype=np.uint32))  # noqa: NPY002
 
@@ -129,9 +126,7 @@ class Answer:
 
     number: int
     outcome: Outcome
-    # Seconds that are not the objective's: its sampler took them for a parameter that was not known
-    # yet, or the storage until it failed for the first time.
-    sampling: float
+    sampling: float  # seconds that are not the objective's
 
 
 class Answers:
