@@ -19,13 +19,7 @@ from mfhpo._validation import (
     check_limit,
     shown,
 )
-from mfhpo.certification.candidates import (
-    Candidate,
-    Shortlist,
-    best_of,
-    far_in_words,
-    n_finalists,
-)
+from mfhpo.certification.candidates import Candidate, Shortlist, best_of, far_in_words, n_finalists
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.plan import plan_of
 from mfhpo.certification.selection import interval_for_new_data

@@ -174,7 +174,11 @@ def fits(
     """
     until = math.inf if timeout is None else time.monotonic() + timeout
     at_once = effective_n_jobs(n_jobs)
-    with Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
+    try:
+        workers = Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:  # the backend "multiprocessing" hands over no results as they come
+        workers = Parallel(n_jobs=n_jobs)
+    with workers as parallel:
         while time.monotonic() < until:
             wanted: list[Assignment] = []
             first = experiment.n_begun

@@ -74,7 +74,7 @@ class Baseline:
             so_far = f" ({self.difference:.3g} better so far{least})" if is_seen else ""
             return f"not told apart from the baseline: keep it{so_far}"
         by = f"{self.difference:.3g}, " if is_seen else ""
-        sure = f"delta {self.delta:g}" if self.delta else "sure"
+        sure = f"delta {self.delta:g}" if self.delta else "on these replicates, not on new ones"
         return f"better than the baseline by {by}{least} ({sure})"
 
 

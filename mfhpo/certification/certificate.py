@@ -23,7 +23,10 @@ from mfhpo.racing.text import name_in_words, params_in_words
 
 _OF_SOME = ("new_data_interval", "study_name", "baseline", "replicates")
 
-_THESE = "the mean over these {} replicates, and not over new ones"
+_THESE = (
+    "the mean over these {} replicates, and not over new ones, nor over what the objective keeps "
+    "fixed besides, such as a seed; a search that has seen them has chosen the best for them"
+)
 
 _ROUNDING = 1e-12  # of a mean: those of equal values differ by less
 

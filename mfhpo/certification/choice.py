@@ -4,12 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from mfhpo._validation import (
-    check_choice,
-    check_instance,
-    check_name,
-    shown,
-)
+from mfhpo._validation import check_choice, check_instance, check_name, shown
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE
 from mfhpo.identification.lucb import MFLUCB
@@ -87,6 +82,11 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
             "target fidelity first and then to play the best of them at the cheapest",
         )
     if aim == "reward per cost":
+        if problem.bias is not None and problem.bias.kind != "max":
+            raise ValueError(
+                f"bias={problem.bias!r}: aim='reward per cost' needs bounds on every arm's own "
+                f"bias; declare Bias.max(...), or take aim='reward per pull', which needs none."
+            )
         return PolicyChoice(
             MFUCB,
             "plays earn in proportion to their cost, so that arms are dropped at the cheapest "

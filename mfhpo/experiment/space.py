@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,10 +25,6 @@ class _Values:
     """A list: numbers that increase have an order, all others are choices."""
 
     values: tuple[Any, ...]
-
-    @property
-    def size(self) -> float:
-        return len(self.values)
 
     @property
     def kind(self) -> Numeric | OneOf | None:
@@ -67,7 +62,6 @@ class _Continuous:
 
     distribution: Any
     kind = Numeric()
-    size = math.inf
 
     def place_of(self, value: Any) -> float | None:
         low, high = self.distribution.support()
@@ -85,7 +79,6 @@ class _Discrete:
     """A mass of scipy.stats: a place is the middle of the share that gives the number."""
 
     distribution: Any
-    size = math.inf  # of lists alone it matters how many settings they make
 
     @property
     def kind(self) -> Numeric | None:
@@ -136,8 +129,6 @@ class DistributionSpace:
         What each parameter is to a model.
     names
         Parameters that are set.
-    size
-        Number of different settings; infinite if there is no end of them.
     """
 
     def __init__(
@@ -154,7 +145,6 @@ class DistributionSpace:
             {each: _part(f"{name}[{each!r}]", space[each]) for each in space} for space in spaces
         ]
         self.names = {name for space in self._spaces for name in space}
-        self.size = sum(math.prod(part.size for part in space.values()) for space in self._spaces)
         self.kinds: dict[str, Numeric | OneOf] = {}
         if len(spaces) > 1:
             self.kinds[_WHICH] = OneOf(len(spaces))

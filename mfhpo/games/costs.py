@@ -77,7 +77,9 @@ About = Literal["target", "level"]
 
 _ROUNDING = 1e-9
 _STEPS = 50
-_DEARER = 1.05  # factor by which the price of costs rises until a budget pays for the levels
+# Factor by which the price of costs rises until a budget pays for the levels, and how often, at
+# most: where information is none, or costs hardly differ, no price may tell the levels apart.
+_DEARER, _RISES = 1.05, 2_000
 
 
 def information_of(model: MultiOutputGP, features: FloatArray, about: About) -> FloatArray:
@@ -119,7 +121,8 @@ def best_levels(
     information = np.where(costs - least[:, None] + least.sum() > allowed, -np.inf, information)
 
     def at(prices: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        levels = (information - prices[:, None, None] * costs).argmax(axis=2)
+        worths = information - prices[:, None, None] * costs
+        levels = np.where(np.isinf(prices)[:, None], costs.argmin(axis=1), worths.argmax(axis=2))
         gained = np.take_along_axis(information, levels[:, :, None], axis=2).sum(axis=(1, 2))
         return levels, gained, costs[np.arange(len(costs)), levels].sum(axis=1)
 
@@ -129,7 +132,10 @@ def best_levels(
         if (gained / paid <= prices * (1.0 + _ROUNDING)).all():
             break
         prices = np.maximum(prices, gained / paid)
-    while (paid > allowed).any():
-        prices = np.where(paid > allowed, _DEARER * prices, prices)
+    for rise in range(_RISES):
+        if (paid <= allowed).all():
+            break
+        dearer = np.inf if rise == _RISES - 1 else _DEARER * prices
+        prices = np.where(paid > allowed, dearer, prices)
         levels, gained, paid = at(prices)
     return levels, gained / paid

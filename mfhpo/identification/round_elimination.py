@@ -27,9 +27,9 @@ PRIOR = 0.5
 
 _FIRST_LOOK = 2  # values of each arm before which nothing is decided
 
-# By how many standard errors a winner is still ahead, by the values that it got alone, too: about as
-# many as the evidence takes. With two, values that diverge now and then came too late in one race in
-# twelve.
+# By how many standard errors a winner is still ahead, by the values that it got alone, too: about
+# as many as the evidence takes. With two, values that diverge now and then came too late in one
+# race in twelve.
 _CONFIRMED = 3.0
 
 

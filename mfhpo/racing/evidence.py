@@ -8,12 +8,7 @@ import numpy as np
 from mfhpo._validation import shown
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.confidence import (
-    Radius,
-    StudentMixtureRadius,
-    default_radius,
-    pulls_until,
-)
+from mfhpo.knowledge.confidence import Radius, StudentMixtureRadius, default_radius, pulls_until
 from mfhpo.knowledge.noise import (
     CONTRADICTED,
     FEWEST_VALUES,

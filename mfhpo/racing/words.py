@@ -13,7 +13,10 @@ from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.rule import Known
 from mfhpo.racing.sentences import joined, unseen_in_words, unseen_share
 
-_SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
+_SAME = (
+    "draw a new seed or split in every evaluation, or evaluate one fold in each, the replicate; "
+    "declare sigma=0 if there is no noise"
+)
 
 
 def answer(

@@ -109,8 +109,10 @@ def test_several_at_once(make):
     assert search.best_score_ > 0.7
 
 
-def test_several_processes():
-    search = given(n_jobs=2, budget=8).fit(X, y)
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])  # which hands over all at once
+def test_several_processes(backend):
+    with joblib.parallel_config(backend=backend):
+        search = given(n_jobs=2, budget=8).fit(X, y)
     same(search, given(budget=8).fit(X, y))
 
 

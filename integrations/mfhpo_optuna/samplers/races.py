@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 import optuna
 
 from mfhpo import IISE
-from mfhpo.certification.choice import (
-    PolicyChoice,
-    check_parts,
-    make_best_policy,
-)
+from mfhpo.certification.choice import PolicyChoice, check_parts, make_best_policy
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo

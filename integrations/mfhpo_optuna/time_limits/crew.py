@@ -145,10 +145,8 @@ class Crew:
 
     def _end(self) -> None:
         for worker in self._workers:
-            if worker.busy:
-                worker.hang_up()
-            else:
-                worker.close()
+            let_go = worker.hang_up if worker.busy else worker.close
+            let_go()
         self._workers = []
         if self._lifeline is not None:
             self._lifeline.close()

@@ -21,8 +21,7 @@ def begin_process(run: Callable[[], None]) -> int:
     It skips the interpreter's exit, which belongs to the process that it was forked from.
     """
     with warnings.catch_warnings():
-        # Newer Pythons warn of threads. Only the first fork is made by a process that may have
-        # them, and `time_limited` documents what that means.
+        # Newer Pythons warn of threads: `time_limited` documents what they mean for the first fork.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:

@@ -13,12 +13,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_choice, check_instance, check_limit
+from mfhpo.censored.memory import HAS_PROC
 from mfhpo_optuna.study.trials import attributes
 from mfhpo_optuna.study.trials.under_way import limit_of, objective_clock
 from mfhpo_optuna.time_limits.crew import Crew, WorkerHandle
@@ -27,7 +29,6 @@ from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Answers, Done, Objective, Order, draw_seeds
 
 _START_METHODS = ("fork", "forkserver", "spawn")
-_WITH_OPENMP = {"lightgbm", "sklearn", "xgboost"}  # packages that may hang after a fork
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
 _DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
 _LOOK_FOR_PROGRAM = 1.0  # seconds after which to see whether the program still waits for us
@@ -116,7 +117,7 @@ class TimeLimited:
             start_method = "spawn" if sys.platform == "darwin" else "fork"
         self._start_method = check_choice("start_method", start_method, _START_METHODS, " or None")
         self._warned = False
-        self._suspects_fork = start_method == "fork"
+        self._suspects_fork = start_method == "fork" and HAS_PROC
         self._hire()
 
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
@@ -146,7 +147,7 @@ class TimeLimited:
                 f"stopped after {end.seconds:.3g} s at its memory limit of "
                 f"{self._memory_limit:.4g} bytes; it held {end.how.used:.4g}"
             )
-        if self._suspects_fork and not _WITH_OPENMP.isdisjoint(sys.modules):
+        if self._suspects_fork and b"/libgomp" in Path("/proc/self/maps").read_bytes():
             self._suspects_fork = False
             warnings.warn(
                 f"trial {trial.number}, the first one, was stopped at its limit. If it hung: "
@@ -231,9 +232,8 @@ class End:
 def supervise(worker: WorkerHandle, trial: BaseTrial, limit: float) -> End:
     """Serve a worker that has begun, until the trial has ended.
 
-    The worker's own clock says whether a trial is in time; the clock of this process only says when
-    to kill. Both stop while a sampler computes or the storage first fails. Raises KeyboardInterrupt
-    if the program was interrupted and only waits for its threads.
+    The worker's own clock says whether a trial is in time; that of this process only when to kill.
+    Raises KeyboardInterrupt if the program was interrupted and only waits for its threads.
     """
     clock, answers, calls = _Clock(limit), Answers(trial), worker.calls.end
     before = objective_clock.set(clock.seconds)

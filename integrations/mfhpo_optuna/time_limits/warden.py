@@ -3,8 +3,7 @@
 The study's process starts one *warden* per wrapper, the warden one *keeper* per worker, and the
 keeper its *worker*. Wardens and keepers never run the objective, so that nothing it does can block
 them, and have one thread each, so that forking them is safe. All that is below a keeper belongs to
-its worker, whatever session it is in. It ends when the study's process lets go of the keeper or is
-gone, when the worker ends, and when the memory is used up.
+its worker, whatever session it is in, and ends with it.
 """
 
 import gc
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import wait
 
-from mfhpo.censored.memory import memory_below, surely
+from mfhpo.censored.memory import children_of, memory_below, surely
 from mfhpo_optuna.time_limits import processes
 from mfhpo_optuna.time_limits.crossing import Channel, close_in_forked_children, pack_error
 from mfhpo_optuna.time_limits.worker import Objective, work
@@ -62,6 +61,10 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: float | N
         while os.getppid() == parent:
             ready = wait([lifeline], _LOOK_AT_KEEPERS)
             processes.reap()
+            for child in children_of(own):
+                with suppress(ProcessLookupError, PermissionError):
+                    if os.getsid(child) != own:  # no keeper: its own was killed from outside
+                        os.kill(child, signal.SIGKILL)
             if ready:
                 order, handles, _, _ = socket.recv_fds(lifeline, 1, 2)
                 if not order:
@@ -96,7 +99,7 @@ def _keep(
     memory_limit: float | None,
     warden: int,
 ) -> None:
-    """Be a keeper until its worker ends, or holds too much, or nobody needs it any more."""
+    """Be a keeper until its worker ends, or holds too much, or the study lets go of it."""
     _begin_to_guard(control)
     worker = processes.begin_process(partial(work, calls, objective))
     calls.close()

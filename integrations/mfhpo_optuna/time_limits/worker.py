@@ -53,10 +53,7 @@ class Done:
 
 
 def draw_seeds() -> tuple[int, int]:
-    """Draw seeds for an `Order` from the same generators in this process.
-
-    So they differ from call to call, and whoever seeds the generators here gets the same again.
-    """
+    """Draw seeds for an `Order` from the same generators in this process."""
     # No algorithm of ours draws from NumPy's: it is meant as the state that objectives may use.
     return random.getrandbits(32), int(np.random.randint(0, 2**32, dtype=np.uint32))  # noqa: NPY002
 
@@ -77,7 +74,9 @@ def work(end: socket.socket, objective: Objective) -> None:
     channel = Channel(end)
     with suppress(EOFError, OSError):
         while True:
-            channel.send(_run(channel, objective, channel.receive()))
+            order = channel.receive()
+            if isinstance(order, Order):  # not the answer to an interrupted call
+                channel.send(_run(channel, objective, order))
 
 
 def _run(channel: Channel, objective: Objective, order: Order) -> Done:
@@ -114,6 +113,7 @@ def _exit_with(error: BaseException) -> NoReturn:
 class Call:
     """A method or attribute of the trial that the objective asks for."""
 
+    number: int  # keeps the answer to an interrupted call from being taken for another's
     name: str  # dotted, from the trial on: "suggest_float", "study.direction"
     arguments: tuple[Any, ...]
     options: dict[str, Any]
@@ -124,10 +124,9 @@ class Call:
 class Answer:
     """The value or the error of the real trial."""
 
+    number: int
     outcome: Outcome
-    # Seconds that are not the objective's: its sampler took them for a parameter that was not known
-    # yet, or the storage until it failed for the first time.
-    sampling: float
+    sampling: float  # seconds that are not the objective's
 
 
 class Answers:
@@ -146,9 +145,9 @@ class Answers:
         if isinstance(outcome, PackedError):
             took = "storage" if outcome.of_storage else took
         if took is None or took in self._spared:
-            return Answer(outcome, 0.0)
+            return Answer(call.number, outcome, 0.0)
         self._spared.add(took)
-        return Answer(outcome, time.monotonic() - began)
+        return Answer(call.number, outcome, time.monotonic() - began)
 
     def _done(self, call: Call) -> Outcome:
         trial = self._trial
@@ -172,6 +171,7 @@ class Requests:
         self._number = number
         self._process = os.getpid()
         self._lock = threading.Lock()
+        self._calls = 0
         self._open = True
         self._sampling = 0.0
         self._began = time.monotonic()
@@ -191,23 +191,25 @@ class Requests:
         with self._lock:
             if not self._open:
                 raise RuntimeError(
-                    f"trial {self._number} has ended, or a call of it was interrupted; join the "
-                    f"threads that use the trial before the objective returns."
+                    f"trial {self._number} has ended; join the threads that use the trial before "
+                    f"the objective returns."
                 )
-            call = Call(name, arguments, options, self.seconds())
-            self._open = False  # an answer to an interrupted call would be taken for another's
+            self._calls += 1
+            call = Call(self._calls, name, arguments, options, self.seconds())
+            asked, sampling, answered = time.monotonic(), 0.0, None
             try:
                 self._channel.send(call)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
-                self._open = True
                 raise TypeError(
                     f"{name} needs arguments that can be pickled, because the study lives in "
                     f"another process, got {arguments} {options}: {error}. Suggest names, and look "
                     f"up what they mean in the objective."
                 ) from error
-            answered: Answer = self._channel.receive()
-            self._open = True
-            self._sampling += answered.sampling
+            while answered is None or answered.number != call.number:
+                answered = self._channel.receive()
+                sampling += answered.sampling
+            # Less was waited for the answer to an interrupted call.
+            self._sampling += min(sampling, time.monotonic() - asked)
         return unpack(answered.outcome)
 
     def close(self) -> float:

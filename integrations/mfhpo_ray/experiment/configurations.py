@@ -242,16 +242,24 @@ def _grid(domain: Any) -> Sequence[Any] | None:
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the declared levels of a fidelity, or geometric ones of a range, or categories."""
+    domain = find(space, fidelity.name)
+    values, shown = _values(domain), getattr(domain, "domain_str", domain)
+    for level in fidelity.levels or ():
+        is_range = isinstance(domain, Float)
+        if not (domain.is_valid(level) if is_range else values is None or level in values):
+            raise ValueError(
+                f"levels of the fidelity {fidelity.name!r} contain {level!r}, which the search "
+                f"space does not allow: {shown}; change the levels or the space."
+            )
     if fidelity.levels is not None:
         return tuple(fidelity.levels)
-    domain = find(space, fidelity.name)
     levels = list(domain.categories) if isinstance(domain, Categorical) else _grid(domain)
     if levels is None and isinstance(domain, Number):
         low, high, step = bounds_of(domain)
         if math.isfinite(low) and math.isfinite(high):
             levels = geometric_levels(low, high, whole=isinstance(domain, Integer), step=step)
     if levels is None:
-        name, trouble = fidelity.name, f"its values have no bounds: {domain!r}"
+        name, trouble = fidelity.name, f"its values have no bounds: {shown}"
         if domain is None:
             trouble = f"there is no {name!r} in the search space, which has {open_names(space)}"
         raise ValueError(
@@ -264,8 +272,7 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
     """Return the values of a replicate in the space, or seeds if there is no end of them."""
-    domain = find(space, name)
-    values = _values(domain) if isinstance(domain, Domain) else _grid(domain)
+    values = _values(find(space, name))
     return range(_N_SEEDS) if values is None else values
 
 
@@ -325,13 +332,13 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
     return list(drawn.values())[:n]
 
 
-def _values(domain: Domain) -> Sequence[Any] | None:
-    """Return all values of a domain, or None if there is no end of them."""
+def _values(domain: Any) -> Sequence[Any] | None:
+    """Return all values of a domain or grid, or None if there is no end of them."""
     if isinstance(domain, Categorical):
         # A domain among the categories is drawn from in turn.
         return None if any(map(is_open, domain.categories)) else domain.categories
     if not isinstance(domain, Number):
-        return None
+        return _grid(domain)
     low, high, step = bounds_of(domain)
     whole = isinstance(domain, Integer)
     if step is None:

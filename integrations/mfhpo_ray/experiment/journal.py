@@ -47,7 +47,7 @@ class Journal:
         self._filesystem = filesystem
         self.folder = folder
         self._is_made = False
-        self._driver, self._n_files = time.time_ns(), 0  # where nothing can be appended
+        self._driver = self._n_files = 0  # where nothing can be appended
 
     @property
     def run(self) -> str:
@@ -85,8 +85,12 @@ class Journal:
             with self._filesystem.open_append_stream(self._made(_EVENTS)) as stream:
                 stream.write(_as_lines(parts))
             return
+        if not self._driver:  # counted, as a clock may be set back
+            files = [each.base_name.split("_") for each in _listed(self._filesystem, self.folder)]
+            numbers = [int(parts[1]) for parts in files if parts[0] == _EVENTS]
+            self._driver = 1 + max(numbers, default=0)
         self._n_files += 1
-        path = self._made(f"{_EVENTS}_{self._driver}_{self._n_files:09}")
+        path = self._made(f"{_EVENTS}_{self._driver:09}_{self._n_files:09}")
         with self._filesystem.open_output_stream(path) as stream:
             stream.write(_as_lines(parts))
 

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.tune.experiment import Trial
 
-from mfhpo._validation import (
-    check_increasing,
-    check_name,
-    check_nonnegative,
-    check_number,
-)
+from mfhpo._validation import check_increasing, check_name, check_nonnegative, check_number
 from mfhpo.experiment import Answer, Begun, Configurations
 from mfhpo.experiment.answer import losses_in_words
 from mfhpo.experiment.kinds.blind import BlindRunner
@@ -218,7 +213,9 @@ class _CurveRace(LevelRace):
         self._curves: dict[str, FloatArray] = {}  # by the trial's name, its values at the levels
         self._n_learned = 0
         self._warned: set[str] = set()  # what is contradicted
-        self._catch_up()
+        with warnings.catch_warnings():  # given before a restart
+            warnings.simplefilter("ignore", BiasContradictedWarning)
+            self._catch_up()
 
     @property
     def out(self) -> set[int]:

@@ -49,7 +49,9 @@ class Samples:
 
     def squares_at(self, wanted: float) -> FloatArray:
         """Return sums of squares with what equal values may hide at this logarithm, shape (n,)."""
-        return (self.counts - 1.0) * (self.variances + self.hidden_at(math.exp(-wanted)))
+        variances = self.variances + self.hidden_at(math.exp(-wanted))
+        variances[self.counts <= 1] = 0.0  # else unknown
+        return (self.counts - 1.0) * variances
 
     def evidence(self, epsilon: float, wanted: float, prior: float) -> FloatArray:
         """Compute the logarithms of the evidence against means below -epsilon, shape (n,).

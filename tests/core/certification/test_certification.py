@@ -28,6 +28,15 @@ def test_noiseless_race_by_hand():
     assert (luckiest.gap, luckiest.gap_interval) == (3.0, (3.0, 3.0))
 
 
+@pytest.mark.filterwarnings("error")
+def test_equal_first_values_tell_nothing():
+    race = race_of(Certification, 3)
+    for arm in range(3):
+        tell(race, arm, 0.5)
+    answer = race.certificate("the best", "by hand")
+    assert (answer.certified, answer.within) == (False, math.inf)
+
+
 def test_smallest_tolerance_is_where_the_policy_certifies():
     # The same values in two races: what holds in the first is certified in the second, and a
     # slightly smaller tolerance is not.

@@ -44,7 +44,7 @@ def test_few_replicates_are_all_used_and_the_answer_is_exact():
     text = str(answer)
     assert "4 (exact), of 3 new evaluations" in text
     assert "within 0 of the best of all of them, sure if a configuration always has" in text
-    assert "about       the mean over these 3 replicates, and not over new ones" in text
+    assert "about       the mean over these 3 replicates, and not over new ones, nor over" in text
     assert "all 3 replicates were used" in text
     assert "evaluations made twice, with the same values: 9" in text
     assert "wrong with" not in text

@@ -53,13 +53,11 @@ def test_place_of_a_value_gives_the_value(part):
         assert same == pytest.approx(place)
 
 
-def test_kinds_and_size():
+def test_kinds():
     parameters = DistributionSpace({"a": [1, 2.5, 9], "b": [2, 1], "c": ["x"], "d": randint(0, 2)})
     assert parameters.kinds == {
         "a": Numeric((1 / 6, 0.5, 5 / 6)), "b": OneOf(2), "d": Numeric((0.25, 0.75))
     }  # fmt: skip
-    assert parameters.size == np.inf
-    assert DistributionSpace({"a": [1, 2.5, 9], "b": [2, 1], "c": ["x"]}).size == 6
     assert len(DistributionSpace({"a": poisson(3)}).kinds["a"].places) > 10
     assert DistributionSpace({"a": randint(3, 4)}).kinds == {}
     halves = DistributionSpace({"a": HALVES})

@@ -80,6 +80,12 @@ def test_levels_of_the_most_information_per_cost_within_a_budget(case, share, un
     assert (ratios[can_pay] >= best[can_pay] * (1.0 - 1e-8)).all()
 
 
+def test_levels_that_no_price_tells_apart():
+    costs = np.array([[3.0, 1.0], [3.0, 1.0]])
+    levels, ratios = best_levels(np.zeros((2, 2, 2)), costs, budget=4.0)
+    assert (levels.tolist(), ratios.tolist()) == ([[1, 1]] * 2, [0.0, 0.0])
+
+
 def test_a_budget_that_pays_for_nothing():
     costs = np.array([[2.0, 8.0], [3.0, 8.0]])
     with pytest.raises(ValueError, match=r"^budget must be at least 5, .* got 4\.5"):

@@ -55,6 +55,15 @@ def test_what_was_under_way_when_the_winner_was_certified_does_not_open_the_race
     assert (policy.recommend().arm, policy.recommend().certified) == (answer.arm, True)
 
 
+@pytest.mark.filterwarnings("error")
+def test_equal_values_and_one_that_failed_tell_nothing():
+    policy = BlockElimination(THREE, epsilon=0.1)
+    for value in (*[0.5] * 5, None, None):
+        [pull] = policy.ask(1, [])
+        policy.tell(pull, Observation(value))
+        assert not policy.recommend().certified
+
+
 def squares_of_others(values, leader, other):
     """By hand, where all arms take part in all rounds: those of the two-way layout."""
     left = np.delete(values, [leader, other], axis=0)

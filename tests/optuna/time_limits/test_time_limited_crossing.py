@@ -222,23 +222,31 @@ def test_threads_of_the_objective_share_the_trial():
     assert all(trial.user_attrs[name] == value for name, value in trial.params.items())
 
 
-def test_a_trial_is_of_no_use_after_an_interrupted_call():
+def test_interrupted_calls_leave_the_connection_whole(capfd):
     class Interrupted(Exception):
         pass
 
     def interrupt(number, frame):
         raise Interrupted
 
-    def objective(trial):
-        signal.signal(signal.SIGALRM, interrupt)
+    def interrupted(trial, name, low):
         signal.setitimer(signal.ITIMER_REAL, 0.1)  # while it waits for the answer
         with pytest.raises(Interrupted):
-            trial.suggest_float("x", 0.0, 1.0)
-        with pytest.raises(RuntimeError, match="a call of it was interrupted"):
-            trial.suggest_float("y", 10.0, 11.0)
-        return 2.0
+            trial.suggest_float(name, low, low + 0.5)
 
-    assert only(run(objective, limit=30.0, sampler=SlowSampler(time.sleep))).value == 2.0
+    def objective(trial):
+        signal.signal(signal.SIGALRM, interrupt)
+        trial.set_user_attr("process", os.getpid())
+        for i in range(4):
+            interrupted(trial, f"x{i}", i)
+        value = trial.suggest_float("y", 10.0, 11.0)
+        interrupted(trial, "z", 20.0)  # its answer comes between the trials
+        return value
+
+    study = run(objective, n_trials=2, limit=30.0, sampler=SlowSampler(time.sleep))
+    assert all(10.0 <= trial.value <= 11.0 and len(trial.params) == 6 for trial in study.trials)
+    assert len({trial.user_attrs["process"] for trial in study.trials}) == 1
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_late_threads_and_children_are_refused():

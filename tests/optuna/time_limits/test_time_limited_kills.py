@@ -177,7 +177,7 @@ def test_nothing_outlives_processes_that_are_killed_from_outside(victim, tmp_pat
         assert study.trials[0].state == TrialState.FAIL
         study.optimize(limited, n_trials=1)
         assert study.trials[1].state == TrialState.COMPLETE
-    assert until(lambda: not alive(notes.read()[-1]))
+        assert until(lambda: not alive(notes.read()[-1]))
 
 
 SCRIPT = textwrap.dedent(

@@ -23,16 +23,17 @@ from tests.optuna.time_limits.processes import (
 )
 
 
-def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch, shared_clock):
+def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch, tmp_path, shared_clock):
     def second_hangs(trial):
         return shared_clock.hang(trial) if trial.number else 0.0
 
-    packages = set()
-    monkeypatch.setattr("mfhpo_optuna.time_limits.time_limited._WITH_OPENMP", packages)
+    maps = tmp_path / "maps"
+    maps.write_text("7f12 r-xp /lib/libopenblas.so.0")
+    monkeypatch.setattr("mfhpo_optuna.time_limits.time_limited.Path", lambda _: maps)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(shared_clock.hang)
-        packages.add("numpy")
+        maps.write_text("7f12 r-xp /lib/libgomp-e985bcbb.so.1.0.0")
         run(second_hangs, n_trials=2)
     with pytest.warns(UserWarning, match='start_method="forkserver"') as caught:
         run(shared_clock.hang, n_trials=2)

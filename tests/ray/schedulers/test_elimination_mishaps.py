@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
 from benchmarks.tune_clock import ReplayedCurves, Step
-from mfhpo import Bias
+from mfhpo import Bias, BiasContradictedWarning
 from mfhpo.experiment import Begun, Ended
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 from tests.ray.schedulers.races import Spoiled, Suggesting, events_of, part_of
@@ -147,6 +147,18 @@ def test_after_a_restart_nothing_observed_is_lost(shared_journal, checkpoints, s
     assert (answer.config, answer.certified) == ({"arm": 11}, True)
     # What two trials were trained since their last levels is not known any more.
     assert 0 <= run.iterations + again.iterations - answer.cost <= 2 * 5
+
+
+@pytest.mark.usefixtures("shared_journal")
+def test_after_a_restart_contradictions_are_not_warned_of_again():
+    curves = table((0.3, 0.9, 0.9), (0.2, 0.3, 0.35))
+    with pytest.warns(BiasContradictedWarning, match=r"bias\[1\] is contradicted"):
+        raced(scheduler_of(), curves, arms(2))
+    restored = scheduler_of()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BiasContradictedWarning)
+        raced(restored, curves, arms(2))
+    assert "contradicted by 1 of the arms" in restored.recommendation().reason
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Search spaces of Tune: levels of the fidelity, and configurations drawn from the rest."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -66,6 +67,29 @@ def test_levels_of_a_domain(domain, levels):
     assert levels_of(Fidelity("train/epochs"), nested) == found
     # All of them are in the domain, by its own account.
     assert levels_of(Fidelity("epochs", levels=found), {"epochs": domain}) == found
+
+
+@pytest.mark.parametrize(
+    ("domain", "level", "shown"),
+    [
+        (tune.randint(1, 82), 500, "(1, 82)"),
+        (tune.randint(1, 82), 82, "(1, 82)"),
+        (tune.randint(1, 82), 2.5, "(1, 82)"),
+        (tune.qrandint(10, 90, 10), 15, "(10, 90)"),
+        (tune.uniform(0.1, 0.9), 1.0, "(0.1, 0.9)"),
+        (tune.choice(["small", "large"]), "huge", "['small', 'large']"),
+        (tune.grid_search([1, 10]), 3, "{'grid_search': [1, 10]}"),
+    ],
+)
+def test_declared_levels_are_in_the_space(domain, level, shown):
+    words = f"contain {level!r}, which the search space does not allow: {shown}"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        levels_of(Fidelity("epochs", levels=[level]), {"epochs": domain})
+
+
+@pytest.mark.parametrize("space", [{}, {"epochs": 81}, {"epochs": tune.randn()}])
+def test_where_the_space_has_no_bounds_levels_are_as_declared(space):
+    assert levels_of(Fidelity("epochs", levels=[1, 500]), space) == (1, 500)
 
 
 def test_constants_and_nesting_are_kept():
