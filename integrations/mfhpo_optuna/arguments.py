@@ -79,9 +79,7 @@ class Settings:
     def objection_to(self, noted: Mapping[str, Any], others: Sequence[str]) -> str:
         """Return why a worker with these must not run a study with this note, or nothing.
 
-        `others` are trials under way, in words, that began with other settings. A worker that comes
-        later may use other ones, such as a larger budget. Of several at the same time, those whose
-        settings are noted may go on.
+        `others` are trials under way, in words, that began with other settings.
         """
         if not others or noted.get("digest") == self.digest:
             return ""

@@ -76,8 +76,7 @@ class TrialNews:
 def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
     """Yield access to a study's trials where its storage keeps them, brought up to date.
 
-    Optuna's own methods copy, sort or filter all trials, which is slow in a long study. They are
-    used with a storage that is not Optuna's, or reads trials in its own way.
+    Optuna's own methods, for other storages, go through all trials: slow in a long study.
     """
     with ExitStack() as locks:
         try:
@@ -89,7 +88,7 @@ def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
 
 
 def _in_place(storage: Any, study_id: int, locks: ExitStack) -> TrialAt | None:
-    reads = type(storage).get_all_trials
+    reads = type(storage).get_all_trials  # a subclass may read in its own way
     if reads in (InMemoryStorage.get_all_trials, _CachedStorage.get_all_trials):
         if isinstance(storage, _CachedStorage):
             storage._read_trials_from_remote_storage(study_id)
