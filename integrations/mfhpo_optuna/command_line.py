@@ -47,6 +47,7 @@ Output = Annotated[
 Storage = Annotated[
     str,
     typer.Argument(
+        metavar="STORAGE",
         help="URL of Optuna's, such as sqlite:///study.db, or the path of a file.",
         show_default=False,
     ),
