@@ -292,7 +292,7 @@ def _open_record(
     return record
 
 
-_GIVE_THE_SAME = "Give the objective that the study was run with."
+_GIVE_THE_SAME = "Give the study's objective, and a baseline with what that asks for."
 
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "

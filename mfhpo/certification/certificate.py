@@ -60,8 +60,8 @@ class Certificate:
     assumptions, conditions, notices, unseen
         See `mfhpo.problem.Recommendation`.
     corrected_mean
-        An estimate of what the winner is worth, corrected for its having been chosen by the same
-        evaluations (`mfhpo.certification.selection`). NaN without a winner.
+        What the winner is worth, corrected for its having been chosen by the same evaluations. NaN
+        without a winner.
     baseline
         How the winner compares with the configuration in use today; None where none was named.
     replicates

@@ -42,11 +42,10 @@ class BudgetedSearch(Policy):
         What the budget counts: "cost", in the unit of the search's costs, or "evaluations", which
         the search then makes at the target alone.
     certify_share
-        Share of the budget that is kept for the certificate, in [0, 1). With two finalists, the
-        interval's half-width is about 1.6 standard deviations of the noise after five evaluations
-        of each, and 1.0 after ten. Nothing is kept where the share does not pay for two evaluations
-        of two arms, or for five where costs are measured. None: .2 if the search's arms are given;
-        else .1, or ten full evaluations if these are more and at most .2.
+        Share of the budget that is kept for the certificate, in [0, 1). Nothing is kept where it
+        does not pay for two evaluations of two arms, or for five where costs are measured. None: .2
+        if the search's arms are given; else .1, or ten full evaluations if these are more and at
+        most .2.
     top
         Largest number of arms on the shortlist, at least 2. None: 8, or 4 if the search's arms are
         given. It is smaller where what is left does not pay for two comparisons, after five and
@@ -69,9 +68,7 @@ class BudgetedSearch(Policy):
         None contains what replicates do to all arms.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, by
-        level and by configuration. Until anything was learned, evaluations are begun as if they
-        were free. So is the first one above the lowest level. An evaluation that is told without
-        its cost counts at what is expected, or as free where nothing is known.
+        level and by configuration. Until anything was learned, they are begun as if free.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
