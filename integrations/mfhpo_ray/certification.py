@@ -314,7 +314,7 @@ def shortlist_of(
             continue
         name = f"trial {metrics[TRIAL_ID]}"
         level = 0.0 if fidelity is None else find(config, fidelity)
-        reported = {f"fidelity={fidelity!r}": level}
+        reported = {f"fidelity={shown(fidelity)}": level}
         reported[f"time_attr={time_attr!r}"] = metrics.get(time_attr, 0.0)
         for key, place in reported.items():
             if as_number(place) is None:

@@ -114,7 +114,7 @@ def test_nothing_is_enqueued_twice():
     [
         ({"study": None}, TypeError, "study must be an optuna.Study, got None"),
         ({"model": "svc"}, ValueError, "model must be one of"),
-        ({"names": {"c": "C"}}, ValueError, "names must be of"),
+        ({"names": {"c": "C"}}, ValueError, "names must be one of"),
         ({"space": {"C": (0, 1)}}, TypeError, r"space\['C'\] must be a distribution such as"),
         ({"space": [1]}, TypeError, "space must be a dictionary of distributions"),
         (
