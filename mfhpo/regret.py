@@ -110,7 +110,9 @@ class MFUCB(Race):
     The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m. The
     radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm is
     played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
-    lambda_(m+1)). Every play earns its arm's target mean times its cost. Nothing is certified.
+    lambda_(m+1)). Every play earns its arm's target mean times its cost. Nothing is certified. A
+    pull under way counts as a play whose value is the arm's mean so far, or else the highest mean
+    at that fidelity.
 
     Parameters
     ----------
@@ -121,11 +123,6 @@ class MFUCB(Race):
         See `mfhpo.racing.options.MFUCBOptions`.
     seed
         Chooses the pilot's arms.
-
-    Notes
-    -----
-    A pull under way counts as a play whose value is the arm's mean so far, or else the highest mean
-    at that fidelity.
     """
 
     rule: UpperBounds
@@ -267,7 +264,8 @@ class MFElimination(Race):
     W`` exceeds the largest mean, W being the width of the values. That goes on while ``p < log2(2 W
     / epsilon)`` and more than one arm is left. The remaining arms are then played in turn at the
     first fidelity, or at the target if that was measured to cost no more. Every play earns its
-    arm's target mean, whatever it costs. Nothing is certified.
+    arm's target mean, whatever it costs. Nothing is certified. Phases end early where a further one
+    could not be paid: 4^p e lambda_M > Lambda. The theorems are about known budgets.
 
     Parameters
     ----------
@@ -281,11 +279,6 @@ class MFElimination(Race):
         ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
     seed
         Chooses the pilot's arms.
-
-    Notes
-    -----
-    The theorems are about known budgets. Pulls in phases stop early where a further phase could not
-    be paid: 4^p e lambda_M > Lambda.
     """
 
     rule: Phases

@@ -148,7 +148,7 @@ def packages():
 
 
 def target_of(path):
-    """What a name stands for, also where it is another name for it."""
+    """The object that a name stands for, also where it is another name for it."""
     try:
         thing = packages()[path]
     except KeyError:

@@ -94,7 +94,7 @@ def _copied(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Task:
-    """What `fit` was given, as it is evaluated; `passed` goes to the estimator and the scorer."""
+    """The arguments of `fit`, as evaluated; `passed` goes to the estimator and the scorer."""
 
     estimator: Any
     X: Any

@@ -43,7 +43,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """What is compared, the best first, and where it comes from."""
+    """The candidates, the best first, and where they come from."""
 
     candidates: tuple[Candidate, ...]
     luckiest: int  # the position of the search's own answer

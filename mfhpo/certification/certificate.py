@@ -69,13 +69,10 @@ class Certificate:
         no end.
     is_exact, is_nested, new_data_interval
         See `mfhpo.experiment.Answer`.
-    study_name
-        Of Optuna's: the study, in the same storage, that records the new evaluations. Its
-        ``best_trial`` is the answer.
-    results
-        Of Ray Tune's: the new evaluations, which are an experiment of their own.
-    best_estimator_
-        Of scikit-learn's: the estimator with the winning setting, fitted on all data, or None.
+    study_name, results, best_estimator_
+        Of Optuna's: the study that records the new evaluations, whose ``best_trial`` is the answer.
+        Of Ray Tune's: these, an experiment of their own. Of scikit-learn's: the estimator with the
+        winning setting, fitted on all data, or None.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -147,7 +144,7 @@ class Certificate:
 
     @property
     def luckiest_result(self) -> CandidateResult:
-        """What became of the candidate that the search would have handed over."""
+        """The candidate that the search would have handed over."""
         return self.candidates[self.luckiest]
 
     def to_dict(self) -> dict[str, Any]:

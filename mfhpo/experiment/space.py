@@ -118,17 +118,10 @@ _Part = _Values | _Continuous | _Discrete
 
 
 class DistributionSpace:
-    """What may be searched: by name a list of values or a distribution of scipy.stats.
+    """A space to search: by name a list of values or a distribution of scipy.stats.
 
     Several spaces are alternatives, one of which a configuration is drawn from. Parameters with the
     same name in several spaces are different ones to the model.
-
-    Attributes
-    ----------
-    kinds
-        What each parameter is to a model.
-    names
-        Parameters that are set.
     """
 
     def __init__(

@@ -287,7 +287,7 @@ class GamePolicy:
 
     @property
     def has_seen(self) -> bool:
-        """Whether any utility was observed."""
+        """True if any utility was observed."""
         return any(learned.seen.has_seen for learned in self._learned)
 
     def _statements(self) -> Statements:

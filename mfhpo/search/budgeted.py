@@ -76,11 +76,6 @@ class BudgetedSearch(Policy):
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
-
-    Attributes
-    ----------
-    budget
-        What may be spent, and what was, with the arms that were tried and their levels.
     """
 
     def __init__(

@@ -46,8 +46,6 @@ class ModelSearch(SearchPolicy):
 
     With several workers, a pull under way counts as if it had told what is expected at its level
     (Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize optimization, 2010).
-    The target stands aside until it has as many values as pulls are under way, or nine: the highest
-    level with so many replaces it.
     """
 
     def __init__(self, costs: Sequence[float], **options: Any) -> None:

@@ -156,7 +156,7 @@ class ObservedUtilities:
 
     @property
     def has_seen(self) -> bool:
-        """Whether any utility was observed."""
+        """True if any utility was observed."""
         return bool(self._seen)
 
     @property

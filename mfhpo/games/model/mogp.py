@@ -15,7 +15,7 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """What one player's utility was seen to be, by features, shape (n, d), and levels, shape (n,).
+    """One player's utility as it was seen, by features, shape (n, d), and levels, shape (n,).
 
     Each value is the mean of so many ``counts``, shape (n,); ``squares`` sum their squared
     distances from it.

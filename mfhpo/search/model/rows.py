@@ -71,7 +71,7 @@ class Rows:
 
 
 class Told:
-    """What was told of arms at levels, each as one row; of very many, the most telling."""
+    """Values of arms at levels, each as one row; of very many, the most telling."""
 
     def __init__(self, n_levels: int) -> None:
         self._n_levels = n_levels
