@@ -62,6 +62,7 @@ class TablePlay(Play):
     """A search of a table, whose costs are those of the mean configuration."""
 
     def __init__(self, problem: TableProblem, seed: int, budget: float) -> None:
+        # `Play` declares another kind of problem; what it asks of one, a table answers too.
         self.problem, self.seed, self.budget = problem, seed, budget  # type: ignore[assignment]
         search = ModelSearch(problem.mean_costs, continues=problem.fidelity.continues, seed=seed)
         kinds = {name: kind_of(given) for name, given in problem.space.parameters.items()}

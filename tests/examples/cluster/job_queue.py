@@ -40,7 +40,7 @@ _LOGGED = re.compile(r"Trial (\d+) finished with value: (\S+)")
 
 @dataclass(frozen=True)
 class Plan:
-    """What the queue does: `kills` of its `workers`, one about `every` so many seconds.
+    """The run of a queue: `kills` of its `workers`, one about `every` so many seconds.
 
     Two of three are killed at once, as by a lost node. The third is told first, as at a time limit,
     and killed after `grace` seconds. A task that has ended with an error begins again after

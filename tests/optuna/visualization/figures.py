@@ -64,5 +64,5 @@ def lines(figure):
 
 
 def row_labels(figure, axis="y"):
-    """What is written above the rows of a panel, the first one on top."""
+    """The texts above the rows of a panel, the first one on top."""
     return [text.text for text in figure.layout.annotations if text.yref == axis]
